@@ -1,0 +1,50 @@
+# make demo    profile, pack, kill, restart: the whole story in one command
+# make test    the full test-suite, with formatting and type checks
+# make bench   timings (medians and ratios), see docs/performance.md
+# make clean   remove what these made
+# Everything is set up in .venv; nothing else on the machine is touched.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SOURCES := $(shell find scr_critplugin cbindings integration -type f \
+             \( -name '*.py' -o -name '*.[ch]' -o -name '*.f90' -o -name '*.in' -o -name 'CMakeLists.txt' \
+                -o -name Makefile \) -not -path '*/__pycache__/*') \
+           docs/scr_crit.1 CMakeLists.txt pyproject.toml
+
+# An MPI on the PATH is used as it is; without one, PyPI's mpich wheel brings mpicc and mpiexec.
+ifeq ($(shell command -v mpicc 2>/dev/null),)
+MPI_PACKAGES := mpich mpi4py
+else
+MPI_PACKAGES := mpi4py
+endif
+
+.PHONY: demo test lint bench clean install
+
+demo: install
+	$(BIN)/scr_crit demo
+
+test: install lint
+	$(BIN)/pytest
+
+lint: install
+	$(BIN)/ruff check scr_critplugin cbindings tests integration
+	$(BIN)/mypy
+
+bench: install
+	$(BIN)/python integration/bench/run.py
+
+install: $(VENV)/.installed
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.created $(SOURCES)
+	$(BIN)/python -m pip install --quiet $(MPI_PACKAGES)
+	$(BIN)/python -m pip install --quiet '.[test,hdf5]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist
