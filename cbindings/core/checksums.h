@@ -1,0 +1,33 @@
+/* checksums.h - checksum fields: checksums that a file's own format keeps over bytes that packing
+ * drops (docs/format.md, "Checksum fields"). Recomputed after an expansion.
+ * May use error.h, bytes.h and io.h. Tests: tests/c/test_checksums.c.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef CRIT_CHECKSUMS_H
+#define CRIT_CHECKSUMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CRIT_FIELD_SIZE = 40 };                /* bytes of one field in a packed file */
+enum crit_field_kind { CRIT_FIELD_CRC32 = 1 }; /* CRC-32/ISO-HDLC, 4 bytes little-endian */
+
+typedef struct crit_checksum_field {
+    uint32_t kind;
+    uint32_t places;   /* 1 or 2 */
+    uint64_t start;    /* covered bytes in the whole file */
+    uint64_t length;
+    uint64_t place[2]; /* offsets of the field itself; place[1] is 0 if there is one only */
+} crit_checksum_field;
+
+/* Check fields against a file of `file_size` bytes: kinds, bounds, covered ranges ascending and disjoint,
+ * no place inside its own covered range. `base` as in crit_program_check, with fields CRIT_FIELD_SIZE apart.
+ * Fails with FORMAT. */
+int crit_fields_check(const crit_checksum_field *fields, uint32_t count, uint64_t file_size,
+                      int64_t base);
+
+/* CRC-32 as zip and zlib have it, continuing from `crc` (0 to begin). */
+uint32_t crit_crc32(uint32_t crc, const void *data, size_t size);
+
+#endif
