@@ -1,0 +1,36 @@
+"""Where the installed pieces are: the C libraries, the headers, the demonstration's sources.
+
+Imports only ``errors``. Tests: ``tests/test_cli.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scr_critplugin.errors import CritError
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def _installed(path: Path) -> Path:
+    if not path.exists():
+        raise CritError(
+            "is missing from this installation; install the package (pip install .), a source tree alone is not enough",
+            path=path,
+        )
+    return path
+
+
+def shim_library() -> Path:
+    """Path of the shim for ``LD_PRELOAD``."""
+    return _installed(_PACKAGE / "lib" / "libscr_crit_shim.so")
+
+
+def wrap_library() -> Path:
+    """Path of the shim archive for ``-Wl,--wrap``."""
+    return _installed(_PACKAGE / "lib" / "libscr_crit_wrap.a")
+
+
+def demo_sources() -> Path:
+    """Folder with the sources of the demonstration: the stand-in for libscr, ``heat3d``, and the BT kernel."""
+    return _installed(_PACKAGE / "share" / "demo")
