@@ -72,6 +72,10 @@ class MapError(CritError):
     """A criticality map is malformed, or two maps do not describe the same variables."""
 
 
+class UnknownVariableError(MapError, KeyError):
+    """A criticality map has no variable of that name. Also a KeyError, as any mapping raises."""
+
+
 class LayoutError(CritError):
     """A layout is malformed or does not fit the map or the checkpoint file."""
 

@@ -1,0 +1,274 @@
+"""The stored form of a criticality map: an ``.npz`` that is read without pickle, see ``docs/maps.md``.
+
+Writes and reads plain records; what they mean is ``criticality``'s. The reader trusts nothing: every array,
+length and JSON value is checked, and damage of any kind is a MapError that names the file and the array.
+Imports NumPy and the errors only. Tests: ``tests/test_criticality.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import MapError, StorageError
+
+MAP_FORMAT_VERSION = 1
+_VERSION_KEY = "scr_crit_map"
+_STATES_PER_BYTE = 4
+
+PathLike = str | os.PathLike[str]
+
+
+class StoredVariable(NamedTuple):
+    """One variable of a stored map; `states` is uint8 of the variable's shape."""
+
+    name: str
+    states: NDArray[np.uint8]
+    dtype: np.dtype[Any]
+    order: Literal["C", "F"]
+
+
+def write_map(path: PathLike, variables: Sequence[StoredVariable], provenance: Mapping[str, Any]) -> None:
+    """Write a map under a temporary name beside `path`, sync and rename it.
+
+    Raises
+    ------
+    StorageError
+        The operating system refused; an older file at `path` is untouched and no temporary file is left.
+    """
+    members: dict[str, Any] = {
+        _VERSION_KEY: np.array(MAP_FORMAT_VERSION, np.int64),
+        "variables": _json_array([_describe(variable) for variable in variables]),
+        "provenance": _json_array(provenance),
+    }
+    for index, variable in enumerate(variables):
+        members[_states_key(index)] = _pack(variable.states)
+    _write_atomically(path, members)
+
+
+def read_map(path: PathLike) -> tuple[list[StoredVariable], dict[str, Any]]:
+    """Read a map's variables and provenance.
+
+    Raises
+    ------
+    StorageError
+        The file cannot be opened or read.
+    MapError
+        The file is no map, is damaged, or was written in a newer format; ``path`` and ``key`` name the place.
+    """
+    with ExitStack() as opened:
+        with _damage_at(path, None):
+            file = opened.enter_context(Path(path).open("rb"))
+            archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise MapError("found a single array, expected a map (.npz)", path=path)
+        with archive:
+            return _MapReader(path, archive).read()
+
+
+def dtype_to_json(dtype: np.dtype[Any]) -> Any:
+    """JSON form of a dtype: NumPy's descr, with lists for tuples. ValueError where NumPy has no descr."""
+    return json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
+
+
+def dtype_from_json(descr: Any) -> np.dtype[Any]:
+    """Inverse of :func:`dtype_to_json`; ValueError or TypeError on anything else."""
+    return np.lib.format.descr_to_dtype(_with_tuples(descr))
+
+
+def _with_tuples(descr: Any) -> Any:
+    if isinstance(descr, str):
+        return descr
+    if not isinstance(descr, list) or not descr:
+        raise ValueError(f"found {descr!r} in a dtype")
+    fields = []
+    for field in descr:
+        if not isinstance(field, list) or len(field) not in (2, 3):
+            raise ValueError(f"found {field!r} as a field of a dtype")
+        name = tuple(field[0]) if isinstance(field[0], list) else field[0]  # a list is (title, name)
+        fields.append((name, _with_tuples(field[1]), *(tuple(extents) for extents in field[2:])))
+    return fields
+
+
+def _states_key(index: int) -> str:
+    # By index, not by name: a variable may be called anything, a zip member had better not.
+    return f"states.{index}"
+
+
+def _json_array(value: Any) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(value, allow_nan=False).encode(), np.uint8)
+
+
+def _describe(variable: StoredVariable) -> dict[str, Any]:
+    return {
+        "name": variable.name,
+        "shape": list(variable.states.shape),
+        "dtype": dtype_to_json(variable.dtype),
+        "order": variable.order,
+    }
+
+
+def _packed_size(elements: int) -> int:
+    return -(-elements // _STATES_PER_BYTE)
+
+
+def _pack(states: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Four states a byte, the first in the lowest two bits, in C order of the indices."""
+    quads = np.zeros((_packed_size(states.size), _STATES_PER_BYTE), np.uint8)
+    quads.reshape(-1)[: states.size] = states.reshape(-1)
+    quads <<= np.array([0, 2, 4, 6], np.uint8)
+    packed: NDArray[np.uint8] = np.bitwise_or.reduce(quads, axis=1)
+    return packed
+
+
+def _unpack(packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    quads = np.empty((packed.size, _STATES_PER_BYTE), np.uint8)
+    for place in range(_STATES_PER_BYTE):
+        quads[:, place] = packed >> (2 * place) & 3
+    return quads.reshape(-1)
+
+
+def _write_atomically(path: PathLike, members: Mapping[str, Any]) -> None:
+    temporary = Path(f"{os.fspath(path)}.tmp-{os.getpid()}")
+    try:
+        try:
+            with temporary.open("wb") as file:
+                np.savez_compressed(file, **members)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(f"cannot write the map: {error.strerror}", errno=error.errno, path=path) from error
+
+
+# What NumPy, zipfile, zlib and json raise on damaged input.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    EOFError,
+    LookupError,
+    TypeError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+)
+
+
+@contextmanager
+def _damage_at(path: PathLike, key: str | None) -> Iterator[None]:
+    """Turn the many errors of damaged input into one MapError that names the place."""
+    try:
+        yield
+    except (MapError, StorageError):
+        raise
+    except _DAMAGE as error:
+        raise MapError(f"expected a map of scr_crit, found damage: {error}", path=path, key=key) from error
+    except OSError as error:
+        if error.errno is None:  # raised by NumPy or zipfile; the operating system always sets errno
+            raise MapError(
+                f"expected a map of scr_crit, found damage: {error}", path=path, key=key
+            ) from error
+        raise StorageError(f"cannot read the map: {error.strerror}", errno=error.errno, path=path) from error
+
+
+class _MapReader:
+    """Reads one opened archive; every method raises MapError with path and key."""
+
+    def __init__(self, path: PathLike, archive: np.lib.npyio.NpzFile) -> None:
+        self.path = path
+        self.archive = archive
+
+    def fail(self, key: str, message: str) -> MapError:
+        return MapError(message, path=self.path, key=key)
+
+    def read(self) -> tuple[list[StoredVariable], dict[str, Any]]:
+        self.check_version()
+        entries = self.json("variables", list)
+        provenance = self.json("provenance", dict)
+        known = {_VERSION_KEY, "variables", "provenance", *map(_states_key, range(len(entries)))}
+        for unknown in sorted(set(self.archive.files) - known):
+            raise self.fail(unknown, "found an array that no map has")
+        return [self.variable(index, entry) for index, entry in enumerate(entries)], provenance
+
+    def check_version(self) -> None:
+        if _VERSION_KEY not in self.archive.files:
+            raise self.fail(_VERSION_KEY, "array is missing: found an .npz of something else, expected a map")
+        version = self.member(_VERSION_KEY)
+        if version.shape != () or version.dtype.kind not in "iu":
+            found = f"{version.dtype} of shape {version.shape}"
+            raise self.fail(_VERSION_KEY, f"found {found}, expected one integer")
+        if int(version) > MAP_FORMAT_VERSION:
+            raise self.fail(
+                _VERSION_KEY,
+                f"found format version {int(version)}, expected at most {MAP_FORMAT_VERSION}; "
+                "read it with the scr_critplugin that wrote it, or a newer one",
+            )
+        if int(version) < 1:
+            raise self.fail(_VERSION_KEY, f"found format version {int(version)}, expected 1 or more")
+
+    def member(self, key: str) -> NDArray[Any]:
+        if key not in self.archive.files:
+            raise self.fail(key, "array is missing: the map is incomplete")
+        with _damage_at(self.path, key):
+            member = self.archive[key]
+        if not isinstance(member, np.ndarray):  # NumPy hands back bytes when a member is no .npy
+            raise self.fail(key, "found bytes, expected an array")
+        return member
+
+    def bytes(self, key: str) -> NDArray[np.uint8]:
+        member = self.member(key)
+        if member.dtype != np.uint8 or member.ndim != 1:
+            found = f"{member.dtype} of shape {member.shape}"
+            raise self.fail(key, f"found {found}, expected uint8 of one dimension")
+        return member
+
+    def json(self, key: str, kind: type) -> Any:
+        text = self.bytes(key).tobytes()
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self.fail(key, f"found bytes that are not JSON: {error}") from error
+        if not isinstance(value, kind):
+            raise self.fail(key, f"found a JSON {type(value).__name__}, expected a {kind.__name__}")
+        return value
+
+    def variable(self, index: int, entry: Any) -> StoredVariable:
+        key = f"variables[{index}]"
+        if not isinstance(entry, dict) or set(entry) != {"name", "shape", "dtype", "order"}:
+            raise self.fail(key, f"found {entry!r}, expected an object of name, shape, dtype and order")
+        shape = entry["shape"]
+        if not isinstance(shape, list) or not all(type(extent) is int and extent >= 0 for extent in shape):
+            raise self.fail(f"{key}.shape", f"found {shape!r}, expected a list of extents from 0")
+        with _damage_at(self.path, f"{key}.dtype"):
+            dtype = dtype_from_json(entry["dtype"])
+        return StoredVariable(entry["name"], self.states(index, shape), dtype, entry["order"])
+
+    def states(self, index: int, shape: list[int]) -> NDArray[np.uint8]:
+        key = _states_key(index)
+        packed = self.bytes(key)
+        elements = math.prod(shape)
+        if packed.size != _packed_size(elements):
+            raise self.fail(
+                key,
+                f"found {packed.size} bytes, expected {_packed_size(elements)} for shape {tuple(shape)} "
+                "at four states a byte",
+            )
+        unpacked = _unpack(packed)
+        if unpacked[elements:].any():
+            raise self.fail(key, "found states behind the last element, expected zero bits there")
+        with _damage_at(self.path, key):
+            return unpacked[:elements].reshape(shape)
