@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A pattern is read token by token. For each token the set of places in the path that the pattern so far
- * can have reached is carried forward, one byte a place. That costs pattern x path at worst, whatever
- * the number of stars: there is no backtracking that a hostile pattern could drive up.
+ * A pattern is read token by token. For each token the set of places in the path that the pattern
+ * so far can have reached is carried forward, one byte a place. That costs pattern x path at worst,
+ * whatever the number of stars: there is no backtracking that a hostile pattern could drive up.
  */
 #include "glob.h"
 
@@ -16,15 +16,15 @@
 
 enum token_kind {
     TOKEN_END,
-    TOKEN_LITERAL,    /* one byte */
-    TOKEN_ONE,        /* ? */
-    TOKEN_SET,        /* [...] */
-    TOKEN_STAR,       /* * */
-    TOKEN_GLOBSTAR,   /* ** */
-    TOKEN_FOLDERS,    /* globstar and slash where a name begins: whole folders, also none */
-    TOKEN_RANK,       /* {rank} */
-    TOKEN_RANK_NEXT,  /* {rank+1} */
-    TOKEN_DATASET,    /* {dataset} */
+    TOKEN_LITERAL,   /* one byte */
+    TOKEN_ONE,       /* ? */
+    TOKEN_SET,       /* [...] */
+    TOKEN_STAR,      /* * */
+    TOKEN_GLOBSTAR,  /* ** */
+    TOKEN_FOLDERS,   /* globstar and slash where a name begins: whole folders, also none */
+    TOKEN_RANK,      /* {rank} */
+    TOKEN_RANK_NEXT, /* {rank+1} */
+    TOKEN_DATASET,   /* {dataset} */
     TOKEN_MALFORMED
 };
 
@@ -65,7 +65,8 @@ static size_t next_char(const char *text, size_t size, uint32_t *code)
     return width;
 }
 
-/* ---- Tokens ----------------------------------------------------------------------------------- */
+/* ---- Tokens -----------------------------------------------------------------------------------
+ */
 
 static struct token malformed(const char *text, const char *fault)
 {
@@ -128,7 +129,8 @@ static struct token read_field(const char *text)
         if (strncmp(text, fields[i].name, size) == 0)
             return (struct token){.kind = fields[i].kind, .text = text, .size = size};
     }
-    return malformed(text, "braces that hold neither rank, rank+1 nor dataset; write [{] for the character");
+    return malformed(
+        text, "braces that hold neither rank, rank+1 nor dataset; write [{] for the character");
 }
 
 /* The token at `text`, which lies in `pattern`. */
@@ -177,7 +179,8 @@ static bool is_wildcard(enum token_kind kind, const struct subject *subject)
     }
 }
 
-/* ---- One token's step ------------------------------------------------------------------------- */
+/* ---- One token's step -------------------------------------------------------------------------
+ */
 
 static bool set_holds(const struct token *set, uint32_t code)
 {
@@ -240,8 +243,8 @@ static void step_folders(const struct subject *subject, const struct places *fro
     }
 }
 
-/* Decimal digits equal to `wanted` (-1: any number). next_wild, last_wild: whether the neighbouring tokens
- * could take digits of the same number, which would cut it. */
+/* Decimal digits equal to `wanted` (-1: any number). next_wild, last_wild: whether the neighbouring
+ * tokens could take digits of the same number, which would cut it. */
 static void step_number(int64_t wanted, bool last_wild, bool next_wild,
                         const struct subject *subject, const struct places *from, struct places *to)
 {
@@ -309,7 +312,8 @@ static void step(const struct token *token, bool last_wild, bool next_wild,
     }
 }
 
-/* ---- Entrances -------------------------------------------------------------------------------- */
+/* ---- Entrances --------------------------------------------------------------------------------
+ */
 
 const char *crit_glob_fault(const char *pattern, size_t *at)
 {

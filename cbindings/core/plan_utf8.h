@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 /* Decode the sequence at the start of text (size >= 1 bytes) into *code.
- * Returns its length in bytes; 0 when it is not well-formed UTF-8 (overlong, surrogate, truncated). */
+ * Returns its length in bytes; 0 when it is not well-formed UTF-8 (overlong, surrogate, truncated).
+ */
 size_t crit_utf8_decode(const uint8_t *text, size_t size, uint32_t *code);
 
 #endif
