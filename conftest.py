@@ -61,9 +61,18 @@ def scr_root(tmp_path_factory: pytest.TempPathFactory, mpicc: str) -> Path:
         return Path(real)
     work = tmp_path_factory.mktemp("scr_local")
     subprocess.run(
-        ["make", "-C", str(ROOT / "integration" / "scr_local"), f"MPICC={mpicc}",
-         f"BUILD={work / 'build'}", f"PREFIX={work / 'install'}", "install"],
-        check=True, capture_output=True, text=True,
+        [
+            "make",
+            "-C",
+            str(ROOT / "integration" / "scr_local"),
+            f"MPICC={mpicc}",
+            f"BUILD={work / 'build'}",
+            f"PREFIX={work / 'install'}",
+            "install",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return work / "install"
 

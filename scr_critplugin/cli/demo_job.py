@@ -5,10 +5,10 @@ May import analysis, layout, plan; knows nothing of the terminal. Tests: ``tests
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -29,7 +29,6 @@ class Outcome:
 
     digest: str
     restarted_from: str | None
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,10 @@ def find_mpi() -> Mpi:
         beside = Path(sys.executable).parent / name
         path = shutil.which(os.environ.get(variable) or (str(beside) if beside.exists() else name))
         if path is None:
-            raise CritError(f"no {name}: install an MPI, or `pip install 'scr_critplugin[mpi]'`, or set {variable}",
-                            key=variable)
+            raise CritError(
+                f"no {name}: install an MPI, or `pip install 'scr_critplugin[mpi]'`, or set {variable}",
+                key=variable,
+            )
         found[name] = path
     return Mpi(**found)
 
@@ -65,7 +66,13 @@ def build_scr(folder: Path, mpi: Mpi) -> tuple[Path, str]:
     if real:
         return Path(real), _version_of(Path(real))
     prefix = folder / "scr_local"
-    _make(demo_sources() / "scr_local", "install", MPICC=mpi.mpicc, BUILD=folder / "build.scr_local", PREFIX=prefix)
+    _make(
+        demo_sources() / "scr_local",
+        "install",
+        MPICC=mpi.mpicc,
+        BUILD=folder / "build.scr_local",
+        PREFIX=prefix,
+    )
     return prefix, "local"
 
 
@@ -77,13 +84,21 @@ def _version_of(prefix: Path) -> str:
 
 def build_heat3d(folder: Path, mpi: Mpi, scr_root: Path) -> Path:
     """Build heat3d in C against that SCR; it knows nothing of the plugin."""
-    _make(demo_sources() / "heat3d", "heat3d_c", MPICC=mpi.mpicc, BUILD=folder / "build.heat3d", SCR_ROOT=scr_root)
+    _make(
+        demo_sources() / "heat3d",
+        "heat3d_c",
+        MPICC=mpi.mpicc,
+        BUILD=folder / "build.heat3d",
+        SCR_ROOT=scr_root,
+    )
     return folder / "build.heat3d" / "heat3d_c"
 
 
 def _make(source: Path, target: str, **variables: object) -> None:
     words = [f"{name}={value}" for name, value in variables.items()]
-    made = subprocess.run(["make", "-C", str(source), *words, target], capture_output=True, text=True, check=False)
+    made = subprocess.run(
+        ["make", "-C", str(source), *words, target], capture_output=True, text=True, check=False
+    )
     if made.returncode != 0:
         raise CritError(f"`make {target}` failed:\n{made.stderr.strip()}", path=source)
 
@@ -97,6 +112,7 @@ class Job:
     ranks: int
     folder: Path
     settings: dict[str, str]
+    scr_root: Path
     plan: Path | None = None
     fill: str = "zero"
 
@@ -105,47 +121,82 @@ class Job:
         """The job's SCR_PREFIX."""
         return self.folder / "prefix"
 
-    def run(self, *, die_at: int | None = None) -> Outcome | None:
-        """Run to the end, or until rank 0 kills itself after step `die_at`; None for the killed run.
+    def run(self) -> Outcome:
+        """Run, or restart, to the end.
 
         Raises
         ------
         CritError
-            When the run ends otherwise than asked.
+            When heat3d fails or prints no digest.
         """
-        self.prefix.mkdir(parents=True, exist_ok=True)
-        command = [self.mpi.mpiexec, "-n", str(self.ranks), str(self.program), "--steps", str(STEPS), "--every",
-                   str(EVERY), *(["--die-at", str(die_at)] if die_at else [])]
-        ended = subprocess.run(command, cwd=self.prefix, env=self._environment(), capture_output=True, text=True,
-                               check=False)
-        if die_at is not None:
-            if ended.returncode == 0:
-                raise CritError(f"heat3d was to be killed at step {die_at}, but ran to its end")
-            return None
+        ended = self._launch()
         digest = re.search(r"^digest ([0-9a-f]{16})", ended.stdout, re.MULTILINE)
         if ended.returncode != 0 or digest is None:
             raise CritError(f"heat3d ended with status {ended.returncode}:\n{ended.stdout}{ended.stderr}")
-        restarted = re.search(r"^restarted from (.*)$", ended.stdout, re.MULTILINE)
-        return Outcome(digest.group(1), restarted.group(1) if restarted else None, 0.0)
+        restarted = re.search(r"^restarted from (\S+)", ended.stdout, re.MULTILINE)
+        return Outcome(digest.group(1), restarted.group(1) if restarted else None)
+
+    def run_until_killed(self) -> None:
+        """Run until rank 0 raises SIGKILL on itself after step DIE_AT, with no chance to clean up."""
+        ended = self._launch("--die-at", str(DIE_AT))
+        if ended.returncode == 0 or "digest" in ended.stdout:
+            raise CritError(f"heat3d was to be killed after step {DIE_AT}, but ran to its end")
+
+    def _launch(self, *options: str) -> subprocess.CompletedProcess[str]:
+        self.prefix.mkdir(parents=True, exist_ok=True)
+        command = [
+            self.mpi.mpiexec,
+            "-n",
+            str(self.ranks),
+            str(self.program),
+            "--steps",
+            str(STEPS),
+            "--every",
+            str(EVERY),
+            *options,
+        ]
+        return subprocess.run(
+            command, cwd=self.prefix, env=self._environment(), capture_output=True, text=True, check=False
+        )
 
     def _environment(self) -> dict[str, str]:
         environment = plugin_environment(self.plan) if self.plan else dict(os.environ)
         environment.update(self.settings)
-        environment.update({
-            "SCR_PREFIX": str(self.prefix), "SCR_CACHE_BASE": str(self.folder / "cache"),
-            "SCR_CNTL_BASE": str(self.folder / "cntl"), "SCR_JOB_ID": "scr_crit_demo",
-            "SCR_CRIT_STAGE": str(self.folder / "stage"), "SCR_CRIT_FILL": self.fill,
-            # Open MPI refuses root, and more ranks than cores, unless told otherwise.
-            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        })
+        environment.update(
+            {
+                "SCR_ROOT": str(self.scr_root),
+                "SCR_PREFIX": str(self.prefix),
+                "SCR_CACHE_BASE": str(self.folder / "cache"),
+                "SCR_CNTL_BASE": str(self.folder / "cntl"),
+                "SCR_JOB_ID": "scr_crit_demo",
+                "SCR_CRIT_STAGE": str(self.folder / "stage"),
+                "SCR_CRIT_FILL": self.fill,
+                # Open MPI refuses root, and more ranks than cores, unless told otherwise.
+                "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            }
+        )
         return environment
 
     def checkpoints(self) -> dict[str, Path]:
         """Checkpoint files under the prefix, by their path relative to it."""
-        return {path.relative_to(self.prefix).as_posix(): path for path in sorted(self.prefix.glob("ckpt.*/heat.*"))}
+        return {
+            path.relative_to(self.prefix).as_posix(): path
+            for path in sorted(self.prefix.glob("ckpt.*/heat.*"))
+        }
 
     def lose_cache(self) -> None:
         """Remove cache and control directories, as a lost node would: the restart fetches from the prefix."""
         for name in ("cache", "cntl"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
+
+
+def zstd_bytes(files: dict[str, Path]) -> int | None:
+    """Size of the files after zstd -3, each by itself; None when the zstandard module is not there."""
+    if importlib.util.find_spec("zstandard") is None:
+        return None
+    import zstandard
+
+    compressor = zstandard.ZstdCompressor(level=3)
+    return sum(len(compressor.compress(path.read_bytes())) for path in files.values())

@@ -27,8 +27,13 @@ class Finding:
 
 
 @click.command()
-@click.option("--plan", "plan_path", type=click.Path(path_type=Path), metavar="PLAN",
-              help="Plan to look at. Default: SCR_CRIT_PLAN, else .scr_crit/plan under SCR_PREFIX.")
+@click.option(
+    "--plan",
+    "plan_path",
+    type=click.Path(path_type=Path),
+    metavar="PLAN",
+    help="Plan to look at. Default: SCR_CRIT_PLAN, else .scr_crit/plan under SCR_PREFIX.",
+)
 def doctor(plan_path: Path | None) -> None:
     """Examine the installation: core, shim, libscr, plan, and a probe checkpoint through all of them.
 
@@ -36,7 +41,12 @@ def doctor(plan_path: Path | None) -> None:
     everything is well. The probe runs one process with a prefix and cache of its own, and removes them.
     """
     examinations: tuple[Callable[[], Finding], ...] = (
-        _core, _shim, _libscr, lambda: _plan(plan_path), _probe)
+        _core,
+        _shim,
+        _libscr,
+        lambda: _plan(plan_path),
+        _probe,
+    )
     findings = [examine() for examine in examinations]
     for finding in findings:
         click.echo(f"{'ok  ' if finding.well else 'FAIL'} {finding.subject}: {finding.found}")
@@ -52,7 +62,9 @@ def _core() -> Finding:
 
         core = core_version()
     except ImportError as error:
-        return Finding("core", False, str(error), "reinstall the package: pip install --force-reinstall scr_critplugin")
+        return Finding(
+            "core", False, str(error), "reinstall the package: pip install --force-reinstall scr_critplugin"
+        )
     return Finding("core", True, f"version {core.library}, codecs {', '.join(core.codecs)}")
 
 
@@ -64,8 +76,13 @@ def _shim() -> Finding:
         library = shim_library()
     except CritError as error:
         return Finding("shim", False, str(error), remedy)
-    loaded = subprocess.run([sys.executable, "-c", ""], env={**os.environ, "LD_PRELOAD": str(library)},
-                            capture_output=True, text=True, check=False)
+    loaded = subprocess.run(
+        [sys.executable, "-c", ""],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if loaded.returncode != 0 or loaded.stderr:
         return Finding("shim", False, f"{library} cannot be preloaded: {loaded.stderr.strip()}", remedy)
     return Finding("shim", True, str(library))
@@ -74,8 +91,12 @@ def _shim() -> Finding:
 def _libscr() -> Finding:
     library = find_libscr()
     if not library.path:
-        return Finding("libscr", False, library.problem,
-                       "set SCR_ROOT to SCR's install prefix (it holds lib/libscr.so), or load its module")
+        return Finding(
+            "libscr",
+            False,
+            library.problem,
+            "set SCR_ROOT to SCR's install prefix (it holds lib/libscr.so), or load its module",
+        )
     return Finding("libscr", True, f"{library.path}, version {library.version}")
 
 
@@ -87,17 +108,27 @@ def _plan(chosen: Path | None) -> Finding:
     try:
         plan = Plan.load(path)
     except (CritError, OSError) as error:
-        return Finding("plan", False, str(error),
-                       "make one with `scr_crit plan`, then set SCR_CRIT_PLAN, or SCR_PREFIX if it lies under the prefix")
+        return Finding(
+            "plan",
+            False,
+            str(error),
+            "make one with `scr_crit plan`, then set SCR_CRIT_PLAN, or SCR_PREFIX if it lies under the prefix",
+        )
     return Finding("plan", True, f"{path}, {len(plan.entries)} kinds of file, digest {plan.digest}")
 
 
 def _probe() -> Finding:
-    remedy = ("mend what failed above first; if all else is well, run the probe by itself with SCR_CRIT_DEBUG=3 "
-              "SCR_DEBUG=1: python -m scr_critplugin.cli.probe EMPTY_FOLDER")
+    remedy = (
+        "mend what failed above first; if all else is well, run the probe by itself with SCR_CRIT_DEBUG=3 "
+        "SCR_DEBUG=1: python -m scr_critplugin.cli.probe EMPTY_FOLDER"
+    )
     with tempfile.TemporaryDirectory(prefix="scr_crit.doctor.") as folder:
-        ran = subprocess.run([sys.executable, "-m", "scr_critplugin.cli.probe", folder],
-                             capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            [sys.executable, "-m", "scr_critplugin.cli.probe", folder],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     said = (ran.stdout.strip().splitlines() or [""])[-1]
     if ran.returncode != 0:
         lines = ran.stderr.strip().splitlines()

@@ -15,13 +15,25 @@ _PATH = click.Path(path_type=Path)
 @click.argument("file", type=_PATH)
 @click.option("-o", "--output", required=True, type=_PATH, metavar="PACKED", help="Name of the packed file.")
 @click.option("--plan", "plan_path", required=True, type=_PATH, metavar="PLAN", help="Plan to pack by.")
-@click.option("--name", metavar="PATH", help="Path relative to the prefix, for the plan's patterns. Default: FILE.")
-@click.option("--rank", default=-1, show_default="any", metavar="N", help="Rank, where the pattern has {rank}.")
-@click.option("--dataset", metavar="NAME", help="Dataset name, where the pattern has {dataset}. Default: any.")
-@click.option("--codec", default="none", show_default=True, type=click.Choice(["none", "blosc2-zstd"]),
-              help="Compress the critical bytes.")
-def pack(file: Path, output: Path, plan_path: Path, name: str | None, rank: int, dataset: str | None,
-         codec: str) -> None:
+@click.option(
+    "--name", metavar="PATH", help="Path relative to the prefix, for the plan's patterns. Default: FILE."
+)
+@click.option(
+    "--rank", default=-1, show_default="any", metavar="N", help="Rank, where the pattern has {rank}."
+)
+@click.option(
+    "--dataset", metavar="NAME", help="Dataset name, where the pattern has {dataset}. Default: any."
+)
+@click.option(
+    "--codec",
+    default="none",
+    show_default=True,
+    type=click.Choice(["none", "blosc2-zstd"]),
+    help="Compress the critical bytes.",
+)
+def pack(
+    file: Path, output: Path, plan_path: Path, name: str | None, rank: int, dataset: str | None, codec: str
+) -> None:
     """Pack one checkpoint FILE by a plan; FILE itself is not changed.
 
     \b
@@ -33,19 +45,34 @@ def pack(file: Path, output: Path, plan_path: Path, name: str | None, rank: int,
 
     plan = Plan.load(plan_path)
     with file_progress("packing", packed.temp_path(output), file.stat().st_size):
-        info = packed.pack(file, output, plan, name=name or file.as_posix(), rank=rank, dataset=dataset,
-                           codec=codec)
-    click.echo(f"{output}: {info.packed_bytes} bytes of {info.file_bytes} "
-               f"({100 * info.packed_bytes / info.file_bytes:.2f} %)")
+        info = packed.pack(
+            file, output, plan, name=name or file.as_posix(), rank=rank, dataset=dataset, codec=codec
+        )
+    click.echo(
+        f"{output}: {info.packed_bytes} bytes of {info.file_bytes} "
+        f"({100 * info.packed_bytes / info.file_bytes:.2f} %)"
+    )
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=_PATH)
-@click.option("-o", "--output", type=_PATH, metavar="WHOLE", help="Name of the whole file, for a single FILE.")
-@click.option("-d", "--directory", type=_PATH, metavar="DIR",
-              help="Folder for the whole files, for one or many; must exist.")
-@click.option("--fill", default="zero", show_default=True, metavar="zero|nan|HEX",
-              help="What stands in the uncritical bytes.")
+@click.option(
+    "-o", "--output", type=_PATH, metavar="WHOLE", help="Name of the whole file, for a single FILE."
+)
+@click.option(
+    "-d",
+    "--directory",
+    type=_PATH,
+    metavar="DIR",
+    help="Folder for the whole files, for one or many; must exist.",
+)
+@click.option(
+    "--fill",
+    default="zero",
+    show_default=True,
+    metavar="zero|nan|HEX",
+    help="What stands in the uncritical bytes.",
+)
 def unpack(files: tuple[Path, ...], output: Path | None, directory: Path | None, fill: str) -> None:
     """Expand packed FILES to whole ones; needs neither map nor plan.
 

@@ -11,11 +11,21 @@ _PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("maps", nargs=-1, required=True, type=_PATH, metavar="MAP...")
-@click.option("--layout", "layout_path", required=True, type=_PATH, metavar="LAYOUT",
-              help="TOML that says which bytes of which file hold which variable (docs/layout.md).")
+@click.option(
+    "--layout",
+    "layout_path",
+    required=True,
+    type=_PATH,
+    metavar="LAYOUT",
+    help="TOML that says which bytes of which file hold which variable (docs/layout.md).",
+)
 @click.option("-o", "--output", required=True, type=_PATH, metavar="PLAN", help="Plan to write.")
-@click.option("--allow-unused", multiple=True, metavar="VARIABLE",
-              help="Drop this variable's unused elements too; may be repeated. Unused is not dead: see the README.")
+@click.option(
+    "--allow-unused",
+    multiple=True,
+    metavar="VARIABLE",
+    help="Drop this variable's unused elements too; may be repeated. Unused is not dead: see the README.",
+)
 def plan(maps: tuple[Path, ...], layout_path: Path, output: Path, allow_unused: tuple[str, ...]) -> None:
     """Compile criticality MAPs and a layout into a plan.
 
@@ -34,15 +44,9 @@ def plan(maps: tuple[Path, ...], layout_path: Path, output: Path, allow_unused: 
     layout = Layout.from_toml(layout_path)
     loaded = [CriticalityMap.load(path) for path in maps]
     output.parent.mkdir(parents=True, exist_ok=True)
-    compiled = compile_plan(unite_same_shapes(loaded), layout, allow_unused=allow_unused)
+    compiled = compile_plan(loaded, layout, allow_unused=allow_unused)
     compiled.save(output)
-    click.echo(f"{output}: {len(compiled.entries)} kinds of file, {len(bytes(compiled))} bytes; "
-               f"see `scr_crit show {output}`")
-
-
-def unite_same_shapes(maps: list) -> list:  # type: ignore[type-arg]
-    """Unite maps whose variables have the same shapes; maps of other shapes stay apart."""
-    by_shape: dict[tuple[object, ...], list] = {}  # type: ignore[type-arg]
-    for one in maps:
-        by_shape.setdefault(tuple((v.name, v.shape) for v in one.values()), []).append(one)
-    return [same[0].union(*same[1:]) if len(same) > 1 else same[0] for same in by_shape.values()]
+    click.echo(
+        f"{output}: {len(compiled.entries)} kinds of file, {len(bytes(compiled))} bytes; "
+        f"see `scr_crit show {output}`"
+    )

@@ -1,6 +1,6 @@
 """The doctor's probe: one process writes a checkpoint through the shim and SCR, another restarts from it.
 
-    python -m scr_critplugin.cli.probe EMPTY_FOLDER
+python -m scr_critplugin.cli.probe EMPTY_FOLDER
 """
 
 from __future__ import annotations
@@ -52,14 +52,31 @@ def _write_plan(path: Path) -> None:
 def _run_phase(folder: Path, phase: str) -> None:
     environment = {
         **os.environ,
-        "SCR_PREFIX": str(folder), "SCR_CACHE_BASE": str(folder / "cache"), "SCR_CNTL_BASE": str(folder / "cntl"),
-        "SCR_JOB_ID": "scr_crit_probe", "SCR_CACHE_BYPASS": "1",
-        "SCR_CRIT_PLUGIN": "1", "SCR_CRIT_PLAN": str(folder / "plan"), "SCR_CRIT_STAGE": str(folder / "stage"),
+        "SCR_PREFIX": str(folder),
+        "SCR_CACHE_BASE": str(folder / "cache"),
+        "SCR_CNTL_BASE": str(folder / "cntl"),
+        "SCR_JOB_ID": "scr_crit_probe",
+        "SCR_CACHE_BYPASS": "1",
+        "SCR_CRIT_PLUGIN": "1",
+        "SCR_CRIT_PLAN": str(folder / "plan"),
+        "SCR_CRIT_STAGE": str(folder / "stage"),
     }
-    for inherited in ("SCR_CRIT_DRYRUN", "SCR_CRIT_MODE", "SCR_CRIT_INCLUDE", "SCR_CRIT_EXCLUDE", "SCR_CRIT_FILL"):
+    for inherited in (
+        "SCR_CRIT_DRYRUN",
+        "SCR_CRIT_MODE",
+        "SCR_CRIT_INCLUDE",
+        "SCR_CRIT_EXCLUDE",
+        "SCR_CRIT_FILL",
+    ):
         environment.pop(inherited, None)
-    ran = subprocess.run([sys.executable, "-m", __spec__.name, str(folder), phase], env=environment, cwd=folder,
-                         capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-m", __spec__.name, str(folder), phase],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     sys.stderr.write(ran.stderr)
     if ran.returncode != 0:
         raise CritError(f"the probe's {phase} process ended with status {ran.returncode}")
@@ -69,7 +86,9 @@ def _packed_share(file: Path) -> float:
     from scr_critplugin import packed
 
     if not packed.is_packed(file):
-        raise CritError("the probe's checkpoint reached the prefix whole: the shim did not pack it", path=file)
+        raise CritError(
+            "the probe's checkpoint reached the prefix whole: the shim did not pack it", path=file
+        )
     info = packed.check(file)
     return 100 * info.packed_bytes / info.file_bytes
 

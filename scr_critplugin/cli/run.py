@@ -11,8 +11,13 @@ from scr_critplugin.installation import shim_library
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--plan", "plan_path", type=click.Path(path_type=Path), metavar="PLAN",
-              help="Plan to use. Default: SCR_CRIT_PLAN, else .scr_crit/plan under the prefix.")
+@click.option(
+    "--plan",
+    "plan_path",
+    type=click.Path(path_type=Path),
+    metavar="PLAN",
+    help="Plan to use. Default: SCR_CRIT_PLAN, else .scr_crit/plan under the prefix.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(plan_path: Path | None, command: tuple[str, ...]) -> None:
     """Run COMMAND with the plugin switched on; the exit status is the command's.

@@ -29,8 +29,11 @@ def show(file: Path, as_json: bool) -> None:
       packed  {"file_bytes", "kept_bytes", "packed_bytes", "dropped_runs", "encodings", "codec", ...}
     """
     kind = _kind(file)
-    described, draw = {"map": (_map_json, _draw_map), "plan": (_plan_json, _draw_plan),
-                       "packed": (_packed_json, _draw_packed)}[kind]
+    described, draw = {
+        "map": (_map_json, _draw_map),
+        "plan": (_plan_json, _draw_plan),
+        "packed": (_packed_json, _draw_packed),
+    }[kind]
     if as_json:
         click.echo(json.dumps(described(file), indent=2))
     else:
@@ -67,8 +70,12 @@ def _draw_map(file: Path, console: Console) -> None:
         table.add_column(heading, justify="right")
     for row in loaded.summary():
         shape = " x ".join(map(str, row.shape)) or "scalar"
-        table.add_row(row.name, shape, row.dtype, *(f"{n}" for n in (row.elements, row.critical, row.inert,
-                                                                      row.dead, row.unused)))
+        table.add_row(
+            row.name,
+            shape,
+            row.dtype,
+            *(f"{n}" for n in (row.elements, row.critical, row.inert, row.dead, row.unused)),
+        )
     console.print(table)
     for variable in loaded.values():
         count = int(variable.uncritical.sum())
@@ -90,7 +97,9 @@ def _draw_plan(file: Path, console: Console) -> None:
     plan = _plan_json(file)
     console.print(f"plan {file}: format {plan['format']}, digest {plan['digest']}", highlight=False)
     for entry in plan["entries"]:
-        table = Table("section", "kind", "critical rule", "evidence", title=entry["pattern"], title_justify="left")
+        table = Table(
+            "section", "kind", "critical rule", "evidence", title=entry["pattern"], title_justify="left"
+        )
         for section in entry["sections"]:
             table.add_row(section["name"], section["kind"], section["rule"], section["evidence"])
         console.print(table)

@@ -19,5 +19,7 @@ def print_version(context: click.Context, _option: click.Parameter, wanted: bool
     click.echo(f"scr_crit {__version__}")
     click.echo(f"core {core.library}, codecs: {', '.join(core.codecs)}")
     click.echo(f"formats: packed file {core.packed_format}, plan {core.plan_format}, map {core.map_format}")
-    click.echo(f"libscr: {library.path} ({library.version})" if library.path else f"libscr: none ({library.problem})")
+    click.echo(
+        f"libscr: {library.path} ({library.version})" if library.path else f"libscr: none ({library.problem})"
+    )
     context.exit()

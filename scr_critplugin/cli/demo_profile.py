@@ -1,0 +1,78 @@
+"""The demonstration's profiles: BT, and one block of heat3d by its NumPy twin at two sizes.
+
+May import analysis, layout, plan, regions. Tests: ``tests/test_demo.py``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from scr_critplugin.analysis import profile
+from scr_critplugin.criticality import CriticalityMap
+from scr_critplugin.installation import demo_sources
+from scr_critplugin.layout import Layout
+from scr_critplugin.plan import compile_plan
+from scr_critplugin.regions import describe
+
+# Two sizes that differ along every axis: bounds that follow the block's size are told from constant ones.
+BLOCK_SIZES = ((8, 9, 10), (10, 11, 12))
+
+
+@dataclass(frozen=True)
+class BtProfile:
+    """What the dependence engine says of BT's ``u``."""
+
+    elements: int
+    uncritical: int
+    regions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HeatPlan:
+    """heat3d's plan: the file, its size, and its rules in words."""
+
+    plan: Path
+    plan_bytes: int
+    rules: tuple[str, ...]
+
+
+def profile_bt() -> BtProfile:
+    """Profile NAS BT class S: the step to the next checkpoint, and the verified norms as output."""
+    bt = _load("npb", "bt")
+    problem = bt.initial_state("S")
+    found = profile(bt.step, problem, bt.output).map["u"]
+    uncritical = found.uncritical
+    return BtProfile(found.size, int(uncritical.sum()), tuple(describe("u", uncritical)))
+
+
+def profile_heat3d(folder: Path) -> HeatPlan:
+    """Profile one block of heat3d at two sizes and write map, layout and plan into `folder`."""
+    twin = _load("heat3d", "heat3d_twin")
+    maps = []
+    for size in BLOCK_SIZES:
+        block = twin.Block.whole(*size)
+        profiled = profile(twin.make_step(block), twin.initial_state(block), twin.output).map
+        # The file's header holds step and time; the layout keeps it whole.
+        arrays = CriticalityMap([v for v in profiled.values() if v.ndim], profiled.provenance)
+        arrays.save(folder / f"heat3d.{'x'.join(map(str, size))}.map.npz")
+        maps.append(arrays)
+    plan = compile_plan(maps, Layout.from_toml(demo_sources() / "heat3d" / "heat3d.toml"))
+    plan.save(folder / "plan")
+    rules = tuple(section.rule for section in plan.entries[0].sections)
+    return HeatPlan(folder / "plan", len(bytes(plan)), rules)
+
+
+def _load(folder: str, name: str) -> ModuleType:
+    """Import one of the demonstration's modules; they are programs, not parts of the package."""
+    path = demo_sources() / folder / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
