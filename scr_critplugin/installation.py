@@ -15,7 +15,7 @@ _PACKAGE = Path(__file__).resolve().parent
 def _installed(path: Path) -> Path:
     if not path.exists():
         raise CritError(
-            "is missing from this installation; install the package (pip install .), a source tree alone is not enough",
+            "is missing from this installation; install the package (pip install .)",
             path=path,
         )
     return path
@@ -32,5 +32,5 @@ def wrap_library() -> Path:
 
 
 def demo_sources() -> Path:
-    """Folder with the sources of the demonstration: the stand-in for libscr, ``heat3d``, and the BT kernel."""
+    """Folder with the demonstration's sources: the stand-in for libscr, ``heat3d``, and the BT kernel."""
     return _installed(_PACKAGE / "share" / "demo")

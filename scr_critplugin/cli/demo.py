@@ -27,9 +27,9 @@ def demo(ranks: int, keep: Path | None, as_json: bool) -> None:
     """Profile, pack, kill, restart: the whole story on this machine.
 
     Builds heat3d, an ordinary MPI program that checkpoints through SCR, and runs it to its end without the
-    plugin. Then, with the plugin and the same binary, in cache and in bypass mode: packed checkpoints, SIGKILL in
-    the middle, and a restart with NaN in everything that was dropped. The result must be the same to the
-    last bit. Uses the SCR at SCR_ROOT, else a single-node stand-in for it. The exit status is 0 only if
+    plugin. Then, with the plugin and the same binary, in cache and in bypass mode: packed checkpoints,
+    SIGKILL in the middle, and a restart with NaN in everything that was dropped. The result must be the same
+    to the last bit. Uses the SCR at SCR_ROOT, else a single-node stand-in for it. The exit status is 0 only if
     every restart was identical.
     """
     say: Callable[[str], None] = (lambda _: None) if as_json else click.echo
@@ -56,7 +56,8 @@ def _tell(folder: Path, ranks: int, say: Callable[[str], None]) -> dict[str, Any
     say("1. Profile by dependence: which elements can influence the result?")
     bt = demo_profile.profile_bt()
     say(
-        f"   NAS BT class S: {bt.uncritical} of {bt.elements} elements of u are uncritical: {', '.join(bt.regions)}"
+        f"   NAS BT class S: {bt.uncritical} of {bt.elements} elements of u are uncritical: "
+        + ", ".join(bt.regions)
     )
     heat = demo_profile.profile_heat3d(folder)
     for line in heat.rules:
@@ -108,7 +109,8 @@ def _kill_and_restart(
     identical = ended.digest == digest and ended.restarted_from is not None and set(stored) == set(whole)
     say(f"   restarted from {ended.restarted_from}, NaN in all that was dropped")
     say(
-        f"   digest {ended.digest}: {'identical' if identical else 'NOT IDENTICAL'}; {packed} bytes under the prefix"
+        f"   digest {ended.digest}: {'identical' if identical else 'NOT IDENTICAL'}; "
+        f"{packed} bytes under the prefix"
     )
     return {
         "bytes_packed": packed,

@@ -112,7 +112,7 @@ def _plan(chosen: Path | None) -> Finding:
             "plan",
             False,
             str(error),
-            "make one with `scr_crit plan`, then set SCR_CRIT_PLAN, or SCR_PREFIX if it lies under the prefix",
+            "make one with `scr_crit plan`, then set SCR_CRIT_PLAN (or SCR_PREFIX, if it is there)",
         )
     return Finding("plan", True, f"{path}, {len(plan.entries)} kinds of file, digest {plan.digest}")
 
