@@ -29,7 +29,7 @@ def demo(ranks: int, keep: Path | None, as_json: bool) -> None:
     Builds heat3d, an ordinary MPI program that checkpoints through SCR, and runs it to its end without the
     plugin. Then, with the plugin and the same binary, in cache and in bypass mode: packed checkpoints,
     SIGKILL in the middle, and a restart with NaN in everything that was dropped. The result must be the same
-    to the last bit. Uses the SCR at SCR_ROOT, else a single-node stand-in for it. The exit status is 0 only if
+    to the last bit. Uses the SCR at SCR_ROOT, else a single-node stand-in. The exit status is 0 only if
     every restart was identical.
     """
     say: Callable[[str], None] = (lambda _: None) if as_json else click.echo
