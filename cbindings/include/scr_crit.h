@@ -34,6 +34,11 @@
 extern "C" {
 #endif
 
+/* The libraries are built with hidden visibility; what is declared here is what they export. */
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
 /* [cdef core] */
 
 /* ---- Status and errors ---------------------------------------------------------------------- */
@@ -372,6 +377,10 @@ typedef struct scr_crit_shim_totals {
 void scr_crit_shim_get_totals(scr_crit_shim_totals *totals);
 
 /* [end cdef] */
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }
