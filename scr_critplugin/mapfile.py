@@ -2,7 +2,7 @@
 
 Writes and reads plain records; what they mean is ``criticality``'s. The reader trusts nothing: every array,
 length and JSON value is checked, and damage of any kind is a MapError that names the file and the array.
-Imports NumPy and the errors only. Tests: ``tests/test_criticality.py``.
+Imports NumPy, ``dtypes`` and the errors only. Tests: ``tests/test_criticality.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .dtypes import dtype_from_json, dtype_to_json
 from .errors import MapError, StorageError
 
 MAP_FORMAT_VERSION = 1
@@ -74,30 +75,6 @@ def read_map(path: PathLike) -> tuple[list[StoredVariable], dict[str, Any]]:
             raise MapError("found a single array, expected a map (.npz)", path=path)
         with archive:
             return _MapReader(path, archive).read()
-
-
-def dtype_to_json(dtype: np.dtype[Any]) -> Any:
-    """JSON form of a dtype: NumPy's descr, with lists for tuples. ValueError where NumPy has no descr."""
-    return json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
-
-
-def dtype_from_json(descr: Any) -> np.dtype[Any]:
-    """Inverse of :func:`dtype_to_json`; ValueError or TypeError on anything else."""
-    return np.lib.format.descr_to_dtype(_with_tuples(descr))
-
-
-def _with_tuples(descr: Any) -> Any:
-    if isinstance(descr, str):
-        return descr
-    if not isinstance(descr, list) or not descr:
-        raise ValueError(f"found {descr!r} in a dtype")
-    fields = []
-    for field in descr:
-        if not isinstance(field, list) or len(field) not in (2, 3):
-            raise ValueError(f"found {field!r} as a field of a dtype")
-        name = tuple(field[0]) if isinstance(field[0], list) else field[0]  # a list is (title, name)
-        fields.append((name, _with_tuples(field[1]), *(tuple(extents) for extents in field[2:])))
-    return fields
 
 
 def _states_key(index: int) -> str:
