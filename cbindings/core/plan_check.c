@@ -284,8 +284,9 @@ static int check_evidence(const struct check *check, struct row row,
 static int check_shape(const struct check *check, struct row row, const crit_plan_section *section)
 {
     bool array = section->kind == SCR_CRIT_SECTION_ARRAY;
+    bool elements = array || section->kind == SCR_CRIT_SECTION_RAW;
 
-    if (section->type_size == 0 || (!array && section->type_size != 1))
+    if (section->type_size == 0 || (!elements && section->type_size != 1))
         return BAD_ROW(check, row, 16, "%" PRIu32 " bytes per element", section->type_size);
     if (section->order > (array ? 1u : 0u))
         return BAD_ROW(check, row, 20, "order %" PRIu32, section->order);
