@@ -4,6 +4,8 @@
  */
 #include "checksums.h"
 
+#include <stdlib.h>
+
 #include "bytes.h"
 #include "error.h"
 #include "io.h"
@@ -102,5 +104,53 @@ int crit_field_refresh_file(const crit_checksum_field *field, int fd, uint8_t *s
     crit_store_u32(value, crc);
     for (uint32_t i = 0; status == SCR_CRIT_OK && i < field->places; i++)
         status = crit_write_at(fd, field->place[i], value, sizeof value);
+    return status;
+}
+
+/* ---- Verification ---------------------------------------------------------------------------- */
+
+static int sum_source(const crit_checksum_field *field, crit_source *source, uint8_t *scratch,
+                      uint32_t *crc)
+{
+    *crc = 0;
+    for (uint64_t done = 0; done < field->length;) {
+        const uint64_t left = field->length - done;
+        const size_t n = left < CRIT_WINDOW ? (size_t)left : CRIT_WINDOW;
+        const uint8_t *data = NULL;
+        const int status = crit_source_view(source, field->start + done, n, scratch, &data);
+        if (status != SCR_CRIT_OK)
+            return status;
+        *crc = crit_crc32(*crc, data, n);
+        done += n;
+    }
+    return SCR_CRIT_OK;
+}
+
+static int verify(const crit_checksum_field *field, crit_source *source, uint8_t *scratch)
+{
+    uint32_t crc;
+    int status = sum_source(field, source, scratch, &crc);
+    for (uint32_t i = 0; status == SCR_CRIT_OK && i < field->places; i++) {
+        uint8_t value[CRIT_FIELD_VALUE_SIZE];
+        status = crit_source_read(source, field->place[i], value, sizeof value);
+        if (status == SCR_CRIT_OK && crit_load_u32(value) != crc)
+            status = crit_fail(SCR_CRIT_ERR_MISFIT, (int64_t)field->place[i],
+                               "the file's own checksum at offset %llu is %08x, its bytes give %08x",
+                               (unsigned long long)field->place[i], crit_load_u32(value), crc);
+    }
+    return status;
+}
+
+int crit_fields_verify(const crit_checksum_field *fields, uint32_t count, crit_source *source)
+{
+    if (count == 0)
+        return SCR_CRIT_OK;
+    uint8_t *scratch = malloc(CRIT_WINDOW);
+    if (scratch == NULL)
+        return crit_fail_memory(CRIT_WINDOW);
+    int status = SCR_CRIT_OK;
+    for (uint32_t i = 0; status == SCR_CRIT_OK && i < count; i++)
+        status = verify(&fields[i], source, scratch);
+    free(scratch);
     return status;
 }

@@ -1,6 +1,6 @@
 /* checksums.h - checksum fields: checksums that a file's own format keeps over bytes that packing
  * drops (docs/format.md, "Checksum fields"). Recomputed after an expansion.
- * May use error.h, bytes.h and io.h. Tests: tests/c/test_checksums.c.
+ * May use error.h, bytes.h, io.h and source.h. Tests: tests/c/test_checksums.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "source.h"
 
 enum { CRIT_FIELD_SIZE = 40 };                 /* bytes of one field in a packed file */
 enum crit_field_kind { CRIT_FIELD_CRC32 = 1 }; /* CRC-32/ISO-HDLC, 4 bytes little-endian */
@@ -40,6 +42,10 @@ int crit_field_check(const crit_checksum_field *field, uint32_t index, uint64_t 
  * bytes. The field has been checked. The second fails with IO, NOSPACE or FORMAT. */
 void crit_field_refresh_memory(const crit_checksum_field *field, uint8_t *file);
 int crit_field_refresh_file(const crit_checksum_field *field, int fd, uint8_t *scratch);
+
+/* Check that the fields of a whole file match its bytes. One that does not tells of damage, which recomputing it
+ * after an expansion would hide: such a file must not be packed. Fails with MISFIT, IO, CHANGED, NOMEM. */
+int crit_fields_verify(const crit_checksum_field *fields, uint32_t count, crit_source *source);
 
 /* CRC-32 as zip and zlib have it, continuing from `crc` (0 to begin). */
 uint32_t crit_crc32(uint32_t crc, const void *data, size_t size);

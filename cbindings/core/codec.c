@@ -19,8 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Level 5 of c-blosc2 is zstd's 9 or so; 1 already finds what the shuffle lays open, several times faster. */
-enum { LEVEL = 3 };
+/* Of c-blosc2's 1 to 9. On a smooth field of doubles with noise, level 5 saves 1.7 % more at a sixth of the
+ * speed, and a checkpoint is waited for. */
+enum { LEVEL = 1 };
 
 _Static_assert((int)BLOSC2_MAX_OVERHEAD <= (int)CRIT_CODEC_GROWTH, "a frame can grow by more");
 

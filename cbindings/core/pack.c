@@ -235,10 +235,14 @@ static int prepare(crit_source *source, const crit_resolution *resolution,
         status = plan_header(resolution, options, header);
     if (status == SCR_CRIT_OK)
         status = crit_codec_usable(header->codec);
-    if (status != SCR_CRIT_OK || header->codec != SCR_CRIT_CODEC_NONE)
-        return status;
-    status = size_header(header, header->kept, &parts);
-    return status == SCR_CRIT_OK ? check_gain(header) : status;
+    if (status == SCR_CRIT_OK && header->codec == SCR_CRIT_CODEC_NONE) {
+        status = size_header(header, header->kept, &parts);
+        if (status == SCR_CRIT_OK)
+            status = check_gain(header);
+    }
+    if (status == SCR_CRIT_OK)
+        status = crit_fields_verify(resolution->fields, resolution->field_count, source);
+    return status;
 }
 
 int crit_pack(crit_source *source, const crit_resolution *resolution, const char *target,

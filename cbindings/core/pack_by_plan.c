@@ -1,16 +1,13 @@
 /* pack_by_plan.c - pack, measure and overwrite by a plan entry; public functions of scr_crit.h.
  *
- * Joins the resolver (plan.h) to the packer (pack.h) and the expander (expand.h).
+ * Joins the resolver (plan.h) to what works on a resolution (pack.h, overwrite.h).
  * Tests: tests/test_core_packed.py, tests/test_plan.py.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <stdlib.h>
-
 #include "error.h"
 #include "expand.h"
-#include "io.h"
-#include "output.h"
+#include "overwrite.h"
 #include "pack.h"
 #include "plan.h"
 
@@ -87,58 +84,6 @@ int scr_crit_measure(scr_crit_plan *plan, uint32_t entry, const char *source, sc
     return status;
 }
 
-/* ---- Overwrite ------------------------------------------------------------------------------- */
-
-static int read_source(void *context, uint64_t offset, uint8_t *target, size_t size)
-{
-    crit_source *source = context;
-    return crit_blame(crit_source_read(source, offset, target, size), source->name);
-}
-
-static int refresh_fields(const crit_resolution *resolution, int fd)
-{
-    if (resolution->field_count == 0)
-        return SCR_CRIT_OK;
-    uint8_t *scratch = malloc(CRIT_WINDOW);
-    if (scratch == NULL)
-        return crit_fail_memory(CRIT_WINDOW);
-    int status = SCR_CRIT_OK;
-    for (uint32_t i = 0; status == SCR_CRIT_OK && i < resolution->field_count; i++)
-        status = crit_field_refresh_file(&resolution->fields[i], fd, scratch);
-    free(scratch);
-    return status;
-}
-
-static int write_overwritten(crit_source *source, const crit_resolution *resolution,
-                             const scr_crit_fill *fill, crit_output *output)
-{
-    const crit_expansion expansion = {.program = resolution->program.bytes,
-                                      .program_size = resolution->program.size,
-                                      .file_size = source->size,
-                                      .fill = fill,
-                                      .read = read_source,
-                                      .context = source};
-    int status = crit_output_adopt(output, source->fd, &source->opened);
-    if (status == SCR_CRIT_OK)
-        status = crit_expand_to_file(&expansion, output->fd);
-    if (status == SCR_CRIT_OK)
-        status = refresh_fields(resolution, output->fd);
-    if (status == SCR_CRIT_OK)
-        status = crit_source_unchanged(source);
-    return status == SCR_CRIT_OK ? crit_output_commit(output) : status;
-}
-
-static int overwrite_source(crit_source *source, const crit_resolution *resolution,
-                            const scr_crit_fill *fill)
-{
-    crit_output output;
-    int status = crit_output_begin(&output, source->name, 0600);
-    if (status == SCR_CRIT_OK)
-        status = write_overwritten(source, resolution, fill, &output);
-    crit_output_close(&output);
-    return crit_blame(status, source->name);
-}
-
 int scr_crit_overwrite(scr_crit_plan *plan, uint32_t entry, const char *path,
                        const scr_crit_fill *fill, scr_crit_info *info)
 {
@@ -157,7 +102,7 @@ int scr_crit_overwrite(scr_crit_plan *plan, uint32_t entry, const char *path,
     if (status == SCR_CRIT_OK)
         status = crit_blame(crit_pack_measure(&resolution, &measured), path);
     if (status == SCR_CRIT_OK)
-        status = overwrite_source(&file, &resolution, fill);
+        status = crit_overwrite(&file, &resolution, fill);
     if (status == SCR_CRIT_OK && info != NULL) {
         *info = measured;
         info->packed_bytes = 0; /* none was written */

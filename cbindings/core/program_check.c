@@ -11,7 +11,7 @@
 #include "program.h"
 
 /* Walking a program may take this many steps per kept byte and per byte of program. What the builder
- * makes stays below 4; a hostile program could otherwise keep a reader busy for years. */
+ * makes stays far below; a hostile program could otherwise keep a reader busy for years. */
 enum { STEPS_PER_BYTE = 64 };
 
 /* A stretch of the file, as far as the sums need to know it. */
@@ -67,21 +67,21 @@ static bool span_is_uniform(const span *body)
     return body->kept == 0 || body->kept == body->length;
 }
 
-static bool span_repeat(span *body, uint64_t count)
+/* `size`: of the body's program. The cursor looks at the body before it repeats it, and need not repeat what is
+ * uniform. */
+static bool span_repeat(span *body, uint64_t count, uint64_t size)
 {
     uint64_t length;
+    const uint64_t walks = span_is_uniform(body) ? 0 : crit_multiply_capped(body->steps, count);
     if (!crit_multiply(body->length, count, &length) || length > CRIT_PROGRAM_MAX_LENGTH)
         return false;
-    const bool uniform = span_is_uniform(body);
     body->length = length;
     body->kept *= count; /* no more than length; nor are the runs */
     body->runs[0] *= count;
     body->runs[1] *= count;
     if (body->first == body->last)
         body->runs[body->last] -= count - 1;
-    /* The cursor looks at a body once to see whether it is uniform, and then need not repeat it. */
-    body->steps = uniform ? crit_add_capped(body->steps, 1)
-                          : crit_multiply_capped(body->steps, crit_add_capped(count, 1));
+    body->steps = crit_add_capped(walks, size);
     return true;
 }
 
@@ -199,7 +199,7 @@ static int check_loop(checker *check, const uint8_t **at, const uint8_t *end, un
     const int status = check_operations(check, *at, *at + size, depth + 1, result);
     if (status != SCR_CRIT_OK)
         return status;
-    if (!span_repeat(result, count))
+    if (!span_repeat(result, count, size))
         return bad(check, here, "loop covers more than a file can be long");
     *at += size;
     return SCR_CRIT_OK;

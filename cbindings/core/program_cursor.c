@@ -101,6 +101,7 @@ static bool load_operation(const uint8_t **at, const uint8_t *end, operation *op
 {
     uint64_t size;
     op->code = *(*at)++;
+    op->critical = false;
     switch (op->code) {
     case CRIT_OP_KEEP:
     case CRIT_OP_DROP:
