@@ -2,7 +2,7 @@
 
 A map holds one state per element (:class:`ElementState`) and where that knowledge came from. It knows
 nothing of files: layouts say where the elements lie, plans what to drop. Set algebra, comparison,
-and summary; the stored form is ``mapfile``'s. Imports NumPy, ``mapfile``, ``dtypes`` and the errors only.
+and summary; the stored form is ``_mapfile``'s. Imports NumPy, ``_mapfile``, ``_dtypes`` and the errors only.
 Tests: ``tests/test_criticality.py``.
 """
 
@@ -18,9 +18,20 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .dtypes import dtype_from_json, dtype_to_json
+from ._dtypes import dtype_from_json, dtype_to_json
+from ._mapfile import MAP_FORMAT_VERSION, StoredVariable, read_map, write_map
 from .errors import MapError, UnknownVariableError
-from .mapfile import StoredVariable, read_map, write_map
+
+__all__ = [
+    "MAP_FORMAT_VERSION",
+    "CriticalityMap",
+    "ElementState",
+    "MapComparison",
+    "Order",
+    "SummaryRow",
+    "Variable",
+    "VariableComparison",
+]
 
 Order = Literal["C", "F"]
 ElementType = str | type | np.dtype[Any]

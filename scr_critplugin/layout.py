@@ -1,8 +1,8 @@
 """Layouts: which bytes of which checkpoint file hold which elements of which variable.
 
-A layout describes kinds of files, each a sequence of sections (``sections``): bytes kept whole, arrays,
+A layout describes kinds of files, each a sequence of sections (``_sections``): bytes kept whole, arrays,
 records. Counts may be numbers, stand in the file itself, or follow from its size. Written by hand as TOML
-(``docs/layout.md``), or built by calls; ``layout_toml`` reads and writes the text, ``layout_samples`` looks
+(``docs/layout.md``), or built by calls; ``_layout_toml`` reads and writes the text, ``_layout_samples`` looks
 at sample files. Knows nothing of maps or plans. Tests: ``tests/test_layout.py``.
 """
 
@@ -17,11 +17,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .errors import LayoutError
-from .layout_check import check_file
-from .layout_locate import Place, locate
-from .patterns import check_pattern
-from .sections import (
+from ._layout_check import check_file
+from ._layout_locate import Place, locate
+from ._patterns import check_pattern
+from ._sections import (
     REST,
     Array,
     Bytes,
@@ -37,6 +36,7 @@ from .sections import (
     variables_of,
     within,
 )
+from .errors import LayoutError
 
 __all__ = [
     "REST",
@@ -176,20 +176,20 @@ class Layout:
         StorageError
             The file cannot be read.
         """
-        from .layout_toml import read_layout
+        from ._layout_toml import read_layout
 
         return read_layout(path)
 
     @classmethod
     def loads(cls, text: str, *, path: PathLike | None = None, base: PathLike = ".") -> Layout:
         """Layout from TOML text; `path` is named in errors, samples are relative to `base`."""
-        from .layout_toml import parse_layout
+        from ._layout_toml import parse_layout
 
         return parse_layout(text, None if path is None else os.fspath(path), Path(base))
 
     def to_toml(self) -> str:
         """The layout as TOML; :meth:`loads` gives an equal one."""
-        from .layout_toml import format_layout
+        from ._layout_toml import format_layout
 
         return format_layout(self)
 
@@ -238,7 +238,7 @@ class Layout:
         StorageError
             It cannot be read.
         """
-        from .layout_samples import npy_layout
+        from ._layout_samples import npy_layout
 
         return cls((npy_layout(path, pattern, variable),))
 
@@ -261,7 +261,7 @@ class Layout:
         StorageError
             It cannot be read.
         """
-        from .layout_samples import npz_layout
+        from ._layout_samples import npz_layout
 
         return cls((npz_layout(path, pattern, names),))
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import dtype_from_json, dtype_to_json, require_byte_order
+from ._dtypes import dtype_from_json, dtype_to_json, require_byte_order
+from ._layout_samples import npy_layout, npz_layout
+from ._sections import REST, Array, Bytes, Checksum, Count, Guard, IntAt, Record, Section, within
 from .errors import LayoutError, StorageError
 from .layout import FileLayout, Layout
-from .layout_samples import npy_layout, npz_layout
-from .sections import REST, Array, Bytes, Checksum, Count, Guard, IntAt, Record, Section, within
 
 LAYOUT_VERSION = 1
 _FUTURE_FORMATS = ("hdf5", "netcdf", "fortran")

@@ -1,6 +1,6 @@
 """Sections of a checkpoint file: bytes kept whole, arrays, records, and the counts that size them.
 
-Each class checks itself; what involves several sections is checked by ``layout_check``. A LayoutError raised
+Each class checks itself; what involves several sections is checked by ``_layout_check``. A LayoutError raised
 here has the key within the object (``shape[0].dtype``); who builds the whole puts the way to it in front.
 Imports NumPy and the errors only. Tests: ``tests/test_layout.py``.
 """

@@ -2,7 +2,7 @@
 
 Writes and reads plain records; what they mean is ``criticality``'s. The reader trusts nothing: every array,
 length and JSON value is checked, and damage of any kind is a MapError that names the file and the array.
-Imports NumPy, ``dtypes`` and the errors only. Tests: ``tests/test_criticality.py``.
+Imports NumPy, ``_dtypes`` and the errors only. Tests: ``tests/test_criticality.py``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .dtypes import dtype_from_json, dtype_to_json
+from ._dtypes import dtype_from_json, dtype_to_json
 from .errors import MapError, StorageError
 
 MAP_FORMAT_VERSION = 1

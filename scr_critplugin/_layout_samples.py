@@ -23,9 +23,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from ._sections import Array, Bytes, Checksum, Guard, Section, within
 from .errors import LayoutError, StorageError
 from .layout import FileLayout
-from .sections import Array, Bytes, Checksum, Guard, Section, within
 
 PathLike = str | os.PathLike[str]
 

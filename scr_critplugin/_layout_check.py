@@ -1,14 +1,13 @@
 """Checks of a kind of file as a whole: what involves more than one of its sections.
 
-Imports ``sections`` and the errors; ``layout`` calls :func:`check_file`. Tests: ``tests/test_layout.py``.
+Imports ``_sections`` and the errors; ``layout`` calls :func:`check_file`. Tests: ``tests/test_layout.py``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .errors import LayoutError
-from .sections import (
+from ._sections import (
     REST,
     Bytes,
     Checksum,
@@ -20,6 +19,7 @@ from .sections import (
     variables_of,
     within,
 )
+from .errors import LayoutError
 
 if TYPE_CHECKING:
     from .layout import FileLayout

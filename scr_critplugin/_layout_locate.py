@@ -1,7 +1,7 @@
 """Where the sections of a layout lie in one given file.
 
 The C core does the same when it packs; this is for looking at a file before there is a plan, and the oracle
-that tests hold the core against. Imports ``sections`` and the errors. Tests: ``tests/test_layout.py``.
+that tests hold the core against. Imports ``_sections`` and the errors. Tests: ``tests/test_layout.py``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 
+from ._sections import Count, IntAt, Rest, Section
 from .errors import LayoutError, StorageError
-from .sections import Count, IntAt, Rest, Section
 
 if TYPE_CHECKING:
     from .layout import FileLayout
