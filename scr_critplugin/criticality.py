@@ -2,7 +2,7 @@
 
 A map holds one state per element (:class:`ElementState`) and where that knowledge came from. It knows
 nothing of files: layouts say where the elements lie, plans what to drop. Set algebra, comparison,
-and summary; the stored form is ``_mapfile``'s. Imports NumPy, ``_mapfile``, ``_dtypes`` and the errors only.
+and summary; the stored form is ``mapfile``'s. Imports NumPy, ``mapfile``, ``_dtypes`` and the errors only.
 Tests: ``tests/test_criticality.py``.
 """
 
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ._dtypes import dtype_from_json, dtype_to_json
-from ._mapfile import MAP_FORMAT_VERSION, StoredVariable, read_map, write_map
 from .errors import MapError, UnknownVariableError
+from .mapfile import MAP_FORMAT_VERSION, StoredVariable, read_map, write_map
 
 __all__ = [
     "MAP_FORMAT_VERSION",
