@@ -46,7 +46,7 @@ _EXCEPTIONS: dict[int, type[CritError]] = {
 }
 
 
-def check(status: int, *paths: PathLike, reading: Literal["plan", "packed"]) -> None:
+def require_ok(status: int, *paths: PathLike, reading: Literal["plan", "packed"]) -> None:
     """Raise what a status of the core stands for; do nothing for success.
 
     Parameters
@@ -65,7 +65,7 @@ def check(status: int, *paths: PathLike, reading: Literal["plan", "packed"]) -> 
 
 
 def raise_failure(status: int, *paths: PathLike, reading: Literal["plan", "packed"]) -> NoReturn:
-    """Raise the exception of a status that is not success; see :func:`check`."""
+    """Raise the exception of a status that is not success; see :func:`require_ok`."""
     message = ffi.string(lib.scr_crit_last_error()).decode("utf-8", "replace")
     if status == lib.SCR_CRIT_ERR_NOMEM:
         raise MemoryError(message)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import regions
 from ._core import ffi, lib
-from ._core_errors import check
+from ._core_errors import require_ok
 from ._plan_format import MAX_DIMS, Axis
 from .errors import MapError, PlanError
 
@@ -91,10 +91,10 @@ def run_rule(name: str, byte_runs: NDArray[np.int64], length: int) -> RunRule:
 def _encode(starts: NDArray[np.uint64], stops: NDArray[np.uint64], length: int) -> bytes:
     size = ffi.new("size_t *")
     runs = (ffi.from_buffer("uint64_t[]", starts), ffi.from_buffer("uint64_t[]", stops), len(starts), length)
-    check(lib.scr_crit_encode_runs(*runs, ffi.NULL, 0, size), reading="plan")
+    require_ok(lib.scr_crit_encode_runs(*runs, ffi.NULL, 0, size), reading="plan")
     program = bytearray(size[0])
     target = ffi.from_buffer("uint8_t[]", program)
-    check(lib.scr_crit_encode_runs(*runs, target, len(program), size), reading="plan")
+    require_ok(lib.scr_crit_encode_runs(*runs, target, len(program), size), reading="plan")
     return bytes(program)
 
 

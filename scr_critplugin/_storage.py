@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ._core import ffi, lib
-from ._core_errors import PathLike, check
+from ._core_errors import PathLike, require_ok
 from .errors import StorageError
 
 _PATH_SIZE = 4096
@@ -35,7 +35,7 @@ def read_file(path: PathLike) -> bytes:
 def temp_path(target: PathLike) -> Path:
     """Name of the temporary file that writing `target` uses; the same folder, so that a rename suffices."""
     buffer = ffi.new(f"char[{_PATH_SIZE}]")
-    check(lib.scr_crit_temp_path(os.fsencode(target), buffer, _PATH_SIZE), target, reading="packed")
+    require_ok(lib.scr_crit_temp_path(os.fsencode(target), buffer, _PATH_SIZE), target, reading="packed")
     return Path(os.fsdecode(ffi.string(buffer)))
 
 

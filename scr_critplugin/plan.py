@@ -17,7 +17,7 @@ from typing import Any
 
 from . import _plan_format
 from ._core import ffi, lib
-from ._core_errors import PathLike, check
+from ._core_errors import PathLike, require_ok
 from ._plan_compile import Compiler
 from ._plan_format import HEADER_SIZE, MAX_FILE_BYTES, EvidenceRow
 from ._storage import read_file, replace_file
@@ -134,12 +134,14 @@ class Plan:
     def __init__(self, data: bytes, path: str | None = None) -> None:
         named = () if path is None else (path,)
         handle = ffi.new("scr_crit_plan **")
-        check(lib.scr_crit_plan_open_memory(ffi.from_buffer(data), len(data), handle), *named, reading="plan")
+        require_ok(
+            lib.scr_crit_plan_open_memory(ffi.from_buffer(data), len(data), handle), *named, reading="plan"
+        )
         self._handle = ffi.gc(handle[0], lib.scr_crit_plan_close)
         self._data = data
         self.path = path
         info = ffi.new("scr_crit_plan_info *")
-        check(lib.scr_crit_plan_describe(self._handle, info), *named, reading="plan")
+        require_ok(lib.scr_crit_plan_describe(self._handle, info), *named, reading="plan")
         self.format: int = info.format
         self.digest: str = bytes(info.digest).hex()
         self._verify_digest()
@@ -199,7 +201,7 @@ class Plan:
         named = ffi.NULL if dataset is None else os.fsencode(dataset)
         entry, tied = ffi.new("uint32_t *"), ffi.new("int *")
         status = lib.scr_crit_plan_match(self._handle, name, rank, named, entry, tied)
-        check(status, os.fsdecode(name), reading="plan")
+        require_ok(status, os.fsdecode(name), reading="plan")
         return Match(entry[0], bool(tied[0]), self.entries[entry[0]])
 
     def to_json_dict(self) -> dict[str, Any]:
@@ -249,12 +251,12 @@ class Plan:
 
     def _fact(self, index: int) -> tuple[str, str]:
         key, value = ffi.new("char const **"), ffi.new("char const **")
-        check(lib.scr_crit_plan_fact(self._handle, index, key, value), reading="plan")
+        require_ok(lib.scr_crit_plan_fact(self._handle, index, key, value), reading="plan")
         return _text(key[0]), _text(value[0])
 
     def _entry(self, index: int) -> EntryInfo:
         info = ffi.new("scr_crit_entry_info *")
-        check(lib.scr_crit_plan_entry(self._handle, index, info), reading="plan")
+        require_ok(lib.scr_crit_plan_entry(self._handle, index, info), reading="plan")
         return EntryInfo(
             pattern=_text(info.pattern),
             min_bytes=info.min_bytes,
@@ -266,7 +268,7 @@ class Plan:
 
     def _section(self, entry: int, index: int) -> SectionInfo:
         info = ffi.new("scr_crit_section_info *")
-        check(lib.scr_crit_plan_section(self._handle, entry, index, info), reading="plan")
+        require_ok(lib.scr_crit_plan_section(self._handle, entry, index, info), reading="plan")
         return SectionInfo(
             name=_text(info.name),
             kind=_KINDS[info.kind],
