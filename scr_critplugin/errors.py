@@ -64,7 +64,8 @@ class CritError(Exception):
 
 def _rebuild(cls: type[CritError], message: str, attributes: dict[str, Any]) -> CritError:
     error = cls(message)
-    error.__dict__.update(attributes)
+    for name, value in attributes.items():
+        setattr(error, name, value)
     return error
 
 
@@ -110,6 +111,10 @@ class StorageError(CritError, OSError):
     def __init__(self, message: str, *, errno: int | None = None, **where: Any) -> None:
         CritError.__init__(self, message, **where)
         self.errno = errno
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # OSError keeps errno outside of __dict__.
+        return (_rebuild, (type(self), self.message, {**self.__dict__, "errno": self.errno}))
 
 
 class ProfileError(CritError):
