@@ -9,7 +9,8 @@ What it shows is the rule `INTERIOR`: of ``u`` and ``c`` a restart needs ``[2:-2
 of the ghosts around it, and of the Runge-Kutta registers ``du`` and ``dc`` it needs nothing.
 
 Method: fourth-order central differences; three-stage low-storage Runge-Kutta of Williamson, J. Comput. Phys.
-35 (1980) 48-56. May import autograd, NumPy and ``scr_critplugin.errors``. Tests: ``test_heat3d.py``.
+35 (1980) 48-56. May import autograd, NumPy, and errors and layout of ``scr_critplugin``. Tests:
+``test_heat3d.py``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.errors import LayoutError
+from scr_critplugin.layout import Array as ArraySection
+from scr_critplugin.layout import Bytes, FileLayout, Guard, IntAt, Layout
 
 Array = Any
 """A NumPy array, or an autograd box around one."""
@@ -264,6 +267,8 @@ HEADER = np.dtype(
 )
 """The first 72 bytes of a file, whichever program wrote it."""
 
+FORMAT_VERSION = 1
+
 MAGIC: dict[bytes, Order] = {b"HEAT3D_C": "C", b"HEAT3D_F": "F"}
 """What the first word says about the order of the arrays."""
 
@@ -322,6 +327,24 @@ def layout(nx: int, ny: int, nz: int, order: Order = "C") -> FileShape:
         for place, name in enumerate(FIELDS + SCRATCH)
     ]
     return FileShape(HEADER.itemsize, tuple(sections))
+
+
+def checkpoint_layout(order: Order = "C") -> Layout:
+    """The files of a run for the planner: the block's size is read from each file's own header.
+
+    `order` chooses the program, as in `layout`; the guards keep the other program's files out.
+    """
+    places = {name: place for name, (_, place, *_) in HEADER.fields.items()}  # type: ignore[union-attr]
+    axes = [places["interior"] + 4 * axis for axis in range(3)]
+    dims = tuple(IntAt(place, np.dtype("<i4"), add=2 * GHOSTS) for place in axes)
+    arrays = [ArraySection(name, np.dtype("<f8"), dims, order) for name in FIELDS + SCRATCH]
+    magic = next(word for word, written in MAGIC.items() if written == order)
+    guards = (
+        Guard(0, magic + FORMAT_VERSION.to_bytes(4, "little")),
+        Guard(places["ghosts"], GHOSTS.to_bytes(4, "little")),
+    )
+    file = FileLayout("{dataset}/heat.{rank}", (Bytes("header", HEADER.itemsize), *arrays), guards)
+    return Layout((file,))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scr_critplugin.analysis import profile
+from scr_critplugin.criticality import ElementState
 from scr_critplugin.errors import CritError
 
 HERE = Path(__file__).resolve().parent
@@ -589,15 +591,17 @@ def _profiled_blocks() -> list[tuple[str, twin.Block, twin.Exchange]]:
 
 @pytest.mark.parametrize(("block", "exchange"), [p[1:] for p in _profiled_blocks()], ids=["whole", "middle"])
 def test_dependence_profile_finds_the_interior(block: twin.Block, exchange: twin.Exchange) -> None:
-    analysis = pytest.importorskip("scr_critplugin.analysis")
-    found = analysis.profile(twin.make_step(block, exchange), _random_state(block, 11), twin.output).map
+    found = profile(twin.make_step(block, exchange), _random_state(block, 11), twin.output).map
     interior = np.zeros(block.allocated, dtype=bool)
     interior[twin.INTERIOR] = True
     for name in twin.FIELDS:
         np.testing.assert_array_equal(found[name].critical, interior)
     for name in twin.SCRATCH:
         assert not found[name].critical.any()
-    assert found["time"].critical.all()
+    for name in (*twin.FIELDS, *twin.SCRATCH):
+        counts = found[name].counts()
+        assert counts[ElementState.CRITICAL] + counts[ElementState.DEAD] == found[name].size
+    assert found["time"].critical.all() and found["step"].critical.all()
 
 
 # ------------------------------------------------------------------------------------------------- files
@@ -608,9 +612,13 @@ def test_layout_describes_the_files(program: Program, ranks: int, make_job: Make
     job = make_job(program, ranks)
     job.finish("--n", *GRID, "--steps", "1", "--every", "1")
     covered = 0
+    order: twin.Order = "C" if program.language == "c" else "F"
+    (planned,) = twin.checkpoint_layout(order).files
     for path in job.files(1):
         checkpoint = twin.open_checkpoint(path)
-        shape = twin.layout(*checkpoint.block.interior, order="C" if program.language == "c" else "F")
+        shape = twin.layout(*checkpoint.block.interior, order)
+        found = [(place.section.name, place.offset, place.shape) for place in planned.locate(path)[1:]]
+        assert found == [(section.name, section.offset, section.shape) for section in shape.sections]
         assert path.stat().st_size == shape.total_bytes
         assert checkpoint.header["ranks"] == ranks and checkpoint.header["ghosts"] == twin.GHOSTS
         covered += np.prod(checkpoint.block.interior)
