@@ -135,16 +135,14 @@ static bool is_ours(const crit_output *output)
            by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
 }
 
-/* The name is given and cannot be taken back: what remains is to make it last. File systems that cannot sync a
- * directory, and directories that may be written but not read, are no failure. */
-static int sync_directory(int directory)
+/* Make the new name last. The name is given by now and cannot be taken back, so this cannot fail the commit: the
+ * file is complete and synced, and its name as durable as that of any file the application makes itself. */
+static void sync_directory(int directory)
 {
-    if (directory < 0 || sync_file(directory) == 0)
-        return SCR_CRIT_OK;
-    if (errno == EIO || errno == ENOSPC || errno == EDQUOT)
-        return crit_fail_system(errno, CRIT_NO_OFFSET,
-                                "the file is complete, but its directory cannot be synced");
-    return SCR_CRIT_OK;
+    if (directory < 0)
+        return;
+    sync_file(directory);
+    close(directory);
 }
 
 int crit_output_commit(crit_output *output)
@@ -157,17 +155,16 @@ int crit_output_commit(crit_output *output)
         return busy();
     }
     const int directory = open_directory(output->target);
-    int status = SCR_CRIT_OK;
     if (rename(output->temporary, output->target) != 0) {
-        status = crit_fail_system(errno, CRIT_NO_OFFSET, "cannot rename the temporary file");
-    } else {
-        close(output->fd);
-        output->fd = -1;
-        status = sync_directory(directory);
+        const int error = errno;
+        if (directory >= 0)
+            close(directory);
+        return crit_fail_system(error, CRIT_NO_OFFSET, "cannot rename the temporary file");
     }
-    if (directory >= 0)
-        close(directory);
-    return status;
+    close(output->fd);
+    output->fd = -1;
+    sync_directory(directory);
+    return SCR_CRIT_OK;
 }
 
 void crit_output_close(crit_output *output)

@@ -28,7 +28,8 @@ int crit_output_begin(crit_output *output, const char *target, mode_t mode);
  * open file. Fails with IO or NOSPACE; file systems without attributes are tolerated. */
 int crit_output_adopt(crit_output *output, int fd, const struct stat *status);
 
-/* Sync the file, give it its name, sync the directory. Fails with IO or NOSPACE. */
+/* Sync the file, give it its name, sync the directory as far as that is possible. Fails with IO or NOSPACE; the name then
+ * means what it meant before. */
 int crit_output_commit(crit_output *output);
 
 /* Close; remove the temporary file if it was not committed. Keeps the thread's recorded error. */
