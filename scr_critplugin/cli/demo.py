@@ -61,7 +61,7 @@ def _tell(folder: Path, ranks: int, say: Callable[[str], None]) -> dict[str, Any
     )
     heat = demo_profile.profile_heat3d(folder)
     for line in heat.rules:
-        say(f"   heat3d, a restart needs {line}")
+        say(f"   heat3d, needed by a restart of {line}")
     say(f"   plan for blocks of any size: {heat.plan_bytes} bytes")
 
     mpi = demo_job.find_mpi()

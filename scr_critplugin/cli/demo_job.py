@@ -169,6 +169,7 @@ class Job:
                 "SCR_CACHE_BASE": str(self.folder / "cache"),
                 "SCR_CNTL_BASE": str(self.folder / "cntl"),
                 "SCR_JOB_ID": "scr_crit_demo",
+                "SCR_USER_NAME": "scr_crit_demo",
                 "SCR_CRIT_STAGE": str(self.folder / "stage"),
                 "SCR_CRIT_FILL": self.fill,
                 # Open MPI refuses root, and more ranks than cores, unless told otherwise.

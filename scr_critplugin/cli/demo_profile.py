@@ -62,7 +62,7 @@ def profile_heat3d(folder: Path) -> HeatPlan:
         maps.append(arrays)
     plan = compile_plan(maps, Layout.from_toml(demo_sources() / "heat3d" / "heat3d.toml"))
     plan.save(folder / "plan")
-    rules = tuple(section.rule for section in plan.entries[0].sections)
+    rules = tuple(f"{section.name}: {section.rule}" for section in plan.entries[0].sections)
     return HeatPlan(folder / "plan", len(bytes(plan)), rules)
 
 

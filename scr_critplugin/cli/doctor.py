@@ -124,7 +124,7 @@ def _probe() -> Finding:
     )
     with tempfile.TemporaryDirectory(prefix="scr_crit.doctor.") as folder:
         ran = subprocess.run(
-            [sys.executable, "-m", "scr_critplugin.cli.probe", folder],
+            [sys.executable, "-P", "-m", "scr_critplugin.cli.probe", folder],
             capture_output=True,
             text=True,
             check=False,

@@ -28,7 +28,9 @@ class LibScr:
 
 def find_libscr() -> LibScr:
     """Return the libscr that a program in this environment would use."""
-    answer = subprocess.run([sys.executable, "-c", _QUESTION], capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", _QUESTION], capture_output=True, text=True, check=False
+    )
     if answer.returncode == 0:
         path, version = json.loads(answer.stdout.splitlines()[-1])
         return LibScr(path, version, "")

@@ -56,6 +56,7 @@ def _run_phase(folder: Path, phase: str) -> None:
         "SCR_CACHE_BASE": str(folder / "cache"),
         "SCR_CNTL_BASE": str(folder / "cntl"),
         "SCR_JOB_ID": "scr_crit_probe",
+        "SCR_USER_NAME": "scr_crit_probe",
         "SCR_CACHE_BYPASS": "1",
         "SCR_CRIT_PLUGIN": "1",
         "SCR_CRIT_PLAN": str(folder / "plan"),
@@ -70,7 +71,7 @@ def _run_phase(folder: Path, phase: str) -> None:
     ):
         environment.pop(inherited, None)
     ran = subprocess.run(
-        [sys.executable, "-m", __spec__.name, str(folder), phase],
+        [sys.executable, "-P", "-m", __spec__.name, str(folder), phase],
         env=environment,
         cwd=folder,
         capture_output=True,
