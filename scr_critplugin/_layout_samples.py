@@ -14,6 +14,7 @@ import itertools
 import math
 import os
 import struct
+import tokenize
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -175,7 +176,7 @@ def _read_array_header(file: BinaryIO, start: int, length: int) -> _ArrayHeader:
     file.seek(start)
     try:
         shape, is_fortran, dtype = _parse_array_header(file)
-    except (ValueError, TypeError, KeyError, SyntaxError, struct.error) as error:
+    except (ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, struct.error) as error:
         raise LayoutError(f"found no .npy: {error}", offset=start) from error
     size = file.tell() - start
     if dtype.hasobject:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -131,7 +132,7 @@ def _write_atomically(path: PathLike, members: Mapping[str, Any]) -> None:
         raise StorageError(f"cannot write the map: {error.strerror}", errno=error.errno, path=path) from error
 
 
-# What NumPy, zipfile, zlib and json raise on damaged input.
+# What NumPy, zipfile, zlib and json raise on damaged input; NumPy reads a header with Python's own parser.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -142,6 +143,8 @@ _DAMAGE = (
     RuntimeError,
     MemoryError,
     OverflowError,
+    SyntaxError,
+    tokenize.TokenError,
 )
 
 
