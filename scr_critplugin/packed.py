@@ -188,7 +188,7 @@ def unpack(source: PathLike, target: PathLike, fill: Fill = "zero") -> PackedInf
 
 
 def inspect(path: PathLike) -> PackedInfo:
-    """Read and verify a packed file's header, tables and length, not the payload; raises as :func:`unpack`."""
+    """Read and verify a packed file's header, tables and length, not its payload; raises as `unpack`."""
     info = ffi.new("scr_crit_info *")
     require_ok(lib.scr_crit_inspect(os.fsencode(path), info), path, reading="packed")
     return _info(info)

@@ -22,6 +22,9 @@ enum { MAX_DEPTH = CRIT_PROGRAM_DEPTH - 1 };
 /* A band made from a pattern of several sets. */
 #define SEVERAL_SETS UINT32_MAX
 
+/* A period that does not fit into its interval even once. */
+#define LONGER UINT64_MAX
+
 /* Looks at one box in one place; some tenths of a second. */
 enum { MAX_LOOKS = 1 << 26 };
 
@@ -236,7 +239,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Length of the pattern that the boxes' steps repeat, at most `limit`; 1 without steps. */
+/* Length of the pattern that the boxes' steps repeat; 1 without steps, LONGER beyond `limit`. */
 static uint64_t find_period(const struct compile *compile, uint32_t axis, const struct set *set,
                             uint64_t limit)
 {
@@ -247,7 +250,7 @@ static uint64_t find_period(const struct compile *compile, uint32_t axis, const 
         uint64_t factor = step / greatest_common_divisor(period, step);
 
         if (!crit_multiply(period, factor, &period) || period > limit)
-            return limit;
+            return LONGER;
     }
     return period;
 }

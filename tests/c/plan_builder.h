@@ -1,7 +1,8 @@
-/* plan_builder.h - plans for C tests, row by row, independent of the Python writer (docs/format.md, section 3).
+/* plan_builder.h - plans for C tests, row by row, independent of the Python writer (docs/format.md,
+ * section 3).
  *
- * Rows are added in the format's order: an entry, its sections each followed by their numbers and axes, its
- * guards and checksum fields. Nothing is checked: tests build bad plans too.
+ * Rows are added in the format's order: an entry, its sections each followed by their numbers and
+ * axes, its guards and checksum fields. Nothing is checked: tests build bad plans too.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,7 +14,9 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "checksums.h"
 #include "plan_rows.h"
+#include "program.h"
 #include "scr_crit.h"
 
 enum { BUILDER_ROOM = 8192 };
@@ -32,14 +35,16 @@ static inline uint8_t *builder_row(plan_builder *builder, enum crit_plan_table t
 }
 
 /* Add a piece and write its reference; `at` is completed by builder_finish. */
-static inline void builder_refer(plan_builder *builder, enum crit_plan_table table, uint8_t *reference,
-                                 const void *bytes, uint32_t size, uint32_t terminator)
+static inline void builder_refer(plan_builder *builder, enum crit_plan_table table,
+                                 uint8_t *reference, const void *bytes, uint32_t size,
+                                 uint32_t terminator)
 {
     crit_store_u32(reference, builder->piece_bytes[table]);
     crit_store_u32(reference + 4, size);
     if (size > 0)
         memcpy(builder->pieces[table] + builder->piece_bytes[table], bytes, size);
-    builder->piece_bytes[table] += size + terminator; /* the terminator is there: zero-initialised */
+    builder->piece_bytes[table] +=
+        size + terminator; /* the terminator is there: zero-initialised */
 }
 
 static inline void builder_string(plan_builder *builder, enum crit_plan_table table,
@@ -96,7 +101,8 @@ static inline void builder_keep(plan_builder *builder, const char *name)
 }
 
 static inline void builder_program(plan_builder *builder, uint32_t kind, const char *name,
-                                   const void *program, uint32_t size, uint64_t bytes, uint64_t kept)
+                                   const void *program, uint32_t size, uint64_t bytes,
+                                   uint64_t kept)
 {
     uint8_t *row = builder_section(builder, kind, name, program, size);
 
@@ -130,8 +136,8 @@ static inline void builder_solved(plan_builder *builder)
 }
 
 static inline void builder_integer(plan_builder *builder, uint8_t width, uint8_t is_signed,
-                                   uint8_t big_endian, uint32_t base, uint64_t offset, int64_t factor,
-                                   int64_t add)
+                                   uint8_t big_endian, uint32_t base, uint64_t offset,
+                                   int64_t factor, int64_t add)
 {
     uint8_t *row = builder_row(builder, CRIT_PLAN_NUMBERS);
 
@@ -196,8 +202,8 @@ static inline void builder_seal(uint8_t *plan, size_t size)
 {
     if (size < CRIT_PLAN_HEADER_SIZE)
         return;
-    crit_store_u32(plan + 72, scr_crit_crc32c(0, plan + CRIT_PLAN_HEADER_SIZE,
-                                              size - CRIT_PLAN_HEADER_SIZE));
+    crit_store_u32(plan + 72,
+                   scr_crit_crc32c(0, plan + CRIT_PLAN_HEADER_SIZE, size - CRIT_PLAN_HEADER_SIZE));
     crit_store_u32(plan + CRIT_PLAN_CRC_COVERS, scr_crit_crc32c(0, plan, CRIT_PLAN_CRC_COVERS));
 }
 
@@ -206,9 +212,9 @@ static inline void builder_shift_references(plan_builder *builder, enum crit_pla
                                             uint32_t shift)
 {
     static const int8_t references[CRIT_PLAN_TABLES][4] = {
-        [CRIT_PLAN_ENTRIES] = {0, -1},      [CRIT_PLAN_SECTIONS] = {40, 48, 56, -1},
-        [CRIT_PLAN_NUMBERS] = {-1},         [CRIT_PLAN_AXES] = {-1},
-        [CRIT_PLAN_GUARDS] = {0, -1},       [CRIT_PLAN_FIELDS] = {-1},
+        [CRIT_PLAN_ENTRIES] = {0, -1}, [CRIT_PLAN_SECTIONS] = {40, 48, 56, -1},
+        [CRIT_PLAN_NUMBERS] = {-1},    [CRIT_PLAN_AXES] = {-1},
+        [CRIT_PLAN_GUARDS] = {0, -1},  [CRIT_PLAN_FIELDS] = {-1},
         [CRIT_PLAN_FACTS] = {0, 8, -1}};
 
     for (uint32_t row = 0; row < builder->count[table]; row++)
@@ -254,8 +260,8 @@ static inline uint8_t *builder_finish(plan_builder *builder, size_t *size)
     return plan;
 }
 
-/* A plan with one of everything: an entry with a header that guards and counts, an array of boxes, records, raw
- * runs, a solved rest, a checksum field; a second entry; facts. */
+/* A plan with one of everything: an entry with a header that guards and counts, an array of boxes,
+ * records, raw runs, a solved rest, a checksum field; a second entry; facts. */
 static inline uint8_t *builder_sample(size_t *size)
 {
     static const uint8_t record[] = {CRIT_OP_KEEP, 24, CRIT_OP_DROP, 25, CRIT_OP_KEEP, 63};

@@ -1,12 +1,12 @@
-/* test_plan_boxes.c - from critical boxes to a program of runs (core/plan_boxes.h), held against a mask that is
- * filled element by element.
+/* test_plan_boxes.c - from critical boxes to a program of runs (core/plan_boxes.h), held against a
+ * mask that is filled element by element.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "check.h"
 #include "plan_boxes.h"
 
-enum { MOST_DIMS = 5, MOST_BOXES = 6, MOST_BYTES = 40000 };
+enum { MOST_DIMS = 5, MOST_BOXES = 6, MOST_BYTES = 80000 };
 
 static uint32_t seed = 12345;
 
@@ -104,8 +104,8 @@ static void random_boxes_give_their_mask(void)
 static int one_box(uint32_t dims, uint64_t length, crit_box_axis axis, crit_program *program,
                    unsigned *depth)
 {
-    uint64_t lengths[CRIT_PROGRAM_DEPTH];
-    crit_box_axis axes[CRIT_PROGRAM_DEPTH];
+    uint64_t lengths[CRIT_PROGRAM_DEPTH + 1];
+    crit_box_axis axes[CRIT_PROGRAM_DEPTH + 1];
 
     for (uint32_t i = 0; i < dims; i++) {
         lengths[i] = length;
@@ -114,7 +114,8 @@ static int one_box(uint32_t dims, uint64_t length, crit_box_axis axis, crit_prog
     crit_program_init(program);
     return crit_boxes_append(
         program,
-        &(crit_box_array){.dims = dims, .boxes = 1, .lengths = lengths, .axes = axes, .type_size = 8},
+        &(crit_box_array){
+            .dims = dims, .boxes = 1, .lengths = lengths, .axes = axes, .type_size = 8},
         depth);
 }
 
@@ -158,14 +159,15 @@ static void what_is_no_rule_is_refused(void)
     enum { BOXES = 4000, DIMS = 3 };
     static crit_box_axis axes[BOXES * DIMS];
     uint64_t lengths[DIMS] = {1 << 20, 1 << 20, 1 << 20}, bytes;
-    crit_box_array array = {.dims = DIMS, .boxes = BOXES, .lengths = lengths, .axes = axes, .type_size = 1};
+    crit_box_array array = {
+        .dims = DIMS, .boxes = BOXES, .lengths = lengths, .axes = axes, .type_size = 1};
     crit_program program;
     unsigned depth;
 
-    CHECK_STATUS(one_box(16, 4, (crit_box_axis){1, 3, 1}, &program, &depth), SCR_CRIT_ERR_MISFIT);
+    CHECK_STATUS(one_box(17, 4, (crit_box_axis){1, 3, 1}, &program, &depth), SCR_CRIT_ERR_MISFIT);
     crit_program_free(&program);
-    CHECK_STATUS(one_box(15, 4, (crit_box_axis){1, 3, 1}, &program, &depth), SCR_CRIT_OK);
-    CHECK_U64(depth, 14);
+    CHECK_STATUS(one_box(16, 4, (crit_box_axis){1, 3, 1}, &program, &depth), SCR_CRIT_OK);
+    CHECK_U64(depth, 15);
     crit_program_free(&program);
     CHECK_STATUS(one_box(4, UINT64_C(1) << 60, (crit_box_axis){1, 3, 1}, &program, &depth),
                  SCR_CRIT_ERR_MISFIT);

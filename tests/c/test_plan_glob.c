@@ -69,18 +69,29 @@ static void wildcards_stop_at_slashes(void)
 static void sets_hold_characters(void)
 {
     static const struct example examples[] = {
-        {"[abc]", "b", -1, NULL, 1},     {"[abc]", "d", -1, NULL, 0},
-        {"[a-c]x", "bx", -1, NULL, 1},   {"[!a-c]", "d", -1, NULL, 1},
-        {"[^a-c]", "d", -1, NULL, 1},    {"[!a-c]", "b", -1, NULL, 0},
-        {"[!a]", "/", -1, NULL, 0},      {"[/]", "/", -1, NULL, 0},
-        {"[+-0]", "/", -1, NULL, 0},     {"[]]", "]", -1, NULL, 1},
-        {"[!]]", "]", -1, NULL, 0},      {"[]-a]", "^", -1, NULL, 1},
-        {"[a-]", "-", -1, NULL, 1},      {"[-a]", "-", -1, NULL, 1},
-        {"[*]", "*", -1, NULL, 1},       {"[*]", "a", -1, NULL, 0},
-        {"[[]", "[", -1, NULL, 1},       {"[{]rank}", "{rank}", 3, NULL, 1},
+        {"[abc]", "b", -1, NULL, 1},
+        {"[abc]", "d", -1, NULL, 0},
+        {"[a-c]x", "bx", -1, NULL, 1},
+        {"[!a-c]", "d", -1, NULL, 1},
+        {"[^a-c]", "d", -1, NULL, 1},
+        {"[!a-c]", "b", -1, NULL, 0},
+        {"[!a]", "/", -1, NULL, 0},
+        {"[/]", "/", -1, NULL, 0},
+        {"[+-0]", "/", -1, NULL, 0},
+        {"[]]", "]", -1, NULL, 1},
+        {"[!]]", "]", -1, NULL, 0},
+        {"[]-a]", "^", -1, NULL, 1},
+        {"[a-]", "-", -1, NULL, 1},
+        {"[-a]", "-", -1, NULL, 1},
+        {"[*]", "*", -1, NULL, 1},
+        {"[*]", "a", -1, NULL, 0},
+        {"[[]", "[", -1, NULL, 1},
+        {"[{]rank}", "{rank}", 3, NULL, 1},
         {"[\xc3\xa9-\xc3\xbc]", "\xc3\xaa", -1, NULL, 1},
-        {"[\xc3\xa9]", "\xc3", -1, NULL, 0}, {"[!a]", "\xff", -1, NULL, 1},
-        {"a}", "a}", -1, NULL, 1},       {"a]", "a]", -1, NULL, 1},
+        {"[\xc3\xa9]", "\xc3", -1, NULL, 0},
+        {"[!a]", "\xff", -1, NULL, 1},
+        {"a}", "a}", -1, NULL, 1},
+        {"a]", "a]", -1, NULL, 1},
     };
     CHECK_EXAMPLES(examples);
 }
@@ -130,9 +141,10 @@ static void fields_are_the_ranks_and_the_datasets(void)
 
 static void malformed_patterns_are_refused(void)
 {
-    static const char *const patterns[] = {"",          "[",       "[a",        "[!",       "[]",
-                                           "[z-a]",     "{",       "{rank",     "{rank+2}", "{Rank}",
-                                           "{rank}{rank}", "{rank}{rank+1}", "\xc3", "a\xff", "[\xff]"};
+    static const char *const patterns[] = {
+        "",     "[",     "[a",       "[!",     "[]",           "[z-a]",
+        "{",    "{rank", "{rank+2}", "{Rank}", "{rank}{rank}", "{rank}{rank+1}",
+        "\xc3", "a\xff", "[\xff]"};
     char *longest = malloc(CRIT_GLOB_TEXT_MAX + 2);
 
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
