@@ -61,14 +61,14 @@ def _tell(folder: Path, ranks: int, say: Callable[[str], None]) -> dict[str, Any
     )
     heat = demo_profile.profile_heat3d(folder)
     for line in heat.rules:
-        say(f"   heat3d, needed by a restart of {line}")
+        say(f"   heat3d, what a restart needs of {line}")
     say(f"   plan for blocks of any size: {heat.plan_bytes} bytes")
 
     mpi = demo_job.find_mpi()
     scr_root, scr_name = demo_job.build_scr(folder, mpi)
     program = demo_job.build_heat3d(folder, mpi, scr_root)
     say(f"2. heat3d without the plugin, {ranks} ranks, SCR {scr_name}")
-    job = demo_job.Job(program, mpi, ranks, folder / "whole", demo_job.BYPASS, scr_root)
+    job = demo_job.Job(program, mpi, ranks, folder / "whole", demo_job.MODES["bypass"], scr_root)
     reference = job.run()
     whole = job.checkpoints()
     bytes_whole = sum(path.stat().st_size for path in whole.values())
@@ -86,8 +86,8 @@ def _tell(folder: Path, ranks: int, say: Callable[[str], None]) -> dict[str, Any
         "bt_elements": bt.elements,
         "plan_bytes": heat.plan_bytes,
     }
-    for mode, settings in (("cache", demo_job.CACHE), ("bypass", demo_job.BYPASS)):
-        say(f"3. The same binary with SCR_CRIT_PLUGIN=1, {mode} mode")
+    for number, (mode, settings) in enumerate(demo_job.MODES.items(), start=3):
+        say(f"{number}. The same binary with SCR_CRIT_PLUGIN=1, {mode} mode")
         job = demo_job.Job(program, mpi, ranks, folder / mode, settings, scr_root, plan=heat.plan, fill="nan")
         report["modes"][mode] = _kill_and_restart(job, mode, whole, reference.digest, say)
     return {**report, **_summarise(report, whole, job.checkpoints(), say)}
@@ -130,7 +130,7 @@ def _summarise(
         "bytes_packed": max(mode["bytes_packed"] for mode in modes),
         "restart_identical": all(mode["identical"] for mode in modes),
     }
-    say(f"4. Sizes of all {report['files']} checkpoint files")
+    say(f"5. Sizes of all {report['files']} checkpoint files")
     base = report["bytes_whole"]
     rows = [("whole", base), ("packed", summary["bytes_packed"])]
     compressed = {name: demo_job.zstd_bytes(files) for name, files in (("whole", whole), ("packed", packed))}

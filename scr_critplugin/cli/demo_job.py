@@ -19,8 +19,11 @@ from scr_critplugin.errors import CritError
 from scr_critplugin.installation import demo_sources
 
 STEPS, EVERY, DIE_AT = 60, 10, 47
-CACHE = {"SCR_CACHE_BYPASS": "0", "SCR_FLUSH": "1", "SCR_CACHE_SIZE": "2"}
-BYPASS = {"SCR_CACHE_BYPASS": "1"}
+# SCR's two ways to store a checkpoint: in cache, flushed to the prefix; or straight to the prefix.
+MODES = {
+    "cache": {"SCR_CACHE_BYPASS": "0", "SCR_FLUSH": "1", "SCR_CACHE_SIZE": "2"},
+    "bypass": {"SCR_CACHE_BYPASS": "1"},
+}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from types import ModuleType
 from scr_critplugin.analysis import profile
 from scr_critplugin.criticality import CriticalityMap
 from scr_critplugin.installation import demo_sources
-from scr_critplugin.layout import Layout
 from scr_critplugin.plan import compile_plan
 from scr_critplugin.regions import describe
 
@@ -60,7 +59,7 @@ def profile_heat3d(folder: Path) -> HeatPlan:
         arrays = CriticalityMap([v for v in profiled.values() if v.ndim], profiled.provenance)
         arrays.save(folder / f"heat3d.{'x'.join(map(str, size))}.map.npz")
         maps.append(arrays)
-    plan = compile_plan(maps, Layout.from_toml(demo_sources() / "heat3d" / "heat3d.toml"))
+    plan = compile_plan(maps, twin.checkpoint_layout("C"))
     plan.save(folder / "plan")
     rules = tuple(f"{section.name}: {section.rule}" for section in plan.entries[0].sections)
     return HeatPlan(folder / "plan", len(bytes(plan)), rules)

@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.errors import LayoutError
-from scr_critplugin.layout import Array as ArraySection
-from scr_critplugin.layout import Bytes, FileLayout, Guard, IntAt, Layout
+from scr_critplugin.layout import Layout
 
 Array = Any
 """A NumPy array, or an autograd box around one."""
@@ -267,8 +266,6 @@ HEADER = np.dtype(
 )
 """The first 72 bytes of a file, whichever program wrote it."""
 
-FORMAT_VERSION = 1
-
 MAGIC: dict[bytes, Order] = {b"HEAT3D_C": "C", b"HEAT3D_F": "F"}
 """What the first word says about the order of the arrays."""
 
@@ -330,21 +327,8 @@ def layout(nx: int, ny: int, nz: int, order: Order = "C") -> FileShape:
 
 
 def checkpoint_layout(order: Order = "C") -> Layout:
-    """The files of a run for the planner: the block's size is read from each file's own header.
-
-    `order` chooses the program, as in `layout`; the guards keep the other program's files out.
-    """
-    places = {name: place for name, (_, place, *_) in HEADER.fields.items()}  # type: ignore[union-attr]
-    axes = [places["interior"] + 4 * axis for axis in range(3)]
-    dims = tuple(IntAt(place, np.dtype("<i4"), add=2 * GHOSTS) for place in axes)
-    arrays = [ArraySection(name, np.dtype("<f8"), dims, order) for name in FIELDS + SCRATCH]
-    magic = next(word for word, written in MAGIC.items() if written == order)
-    guards = (
-        Guard(0, magic + FORMAT_VERSION.to_bytes(4, "little")),
-        Guard(places["ghosts"], GHOSTS.to_bytes(4, "little")),
-    )
-    file = FileLayout("{dataset}/heat.{rank}", (Bytes("header", HEADER.itemsize), *arrays), guards)
-    return Layout((file,))
+    """The layout of a run's files, as a user would write it; `order` chooses the program, as in `layout`."""
+    return Layout.from_toml(Path(__file__).with_name({"C": "heat3d.toml", "F": "heat3d_f.toml"}[order]))
 
 
 @dataclass(frozen=True)
