@@ -1,0 +1,12 @@
+"""Analysis of programs: finds the element states that a criticality map holds.
+
+`profile` is the dependence engine for functional NumPy programs. It is built as autograd is: a small tape
+(`tape`, `boxes`), a sweep (`sweep`), and rules in a table (`rules`, `pulls`). Analysis never opens a
+checkpoint file. Tests: ``tests/test_dependence*.py``.
+"""
+
+from scr_critplugin.analysis.dependence import Profile, profile
+from scr_critplugin.analysis.poison import PoisonReport
+from scr_critplugin.analysis.tape import Sink
+
+__all__ = ["PoisonReport", "Profile", "Sink", "profile"]

@@ -1,0 +1,296 @@
+"""The table of dependence rules: one row a primitive.
+
+A row says how masks are pulled back (`pulls`), which arguments are data, and of which untraced arguments the
+values decide the structure. A traced value in any other argument steers the call (an index, an axis, a
+count): it counts as an output, and the call as dense, since another value would connect other elements.
+
+A primitive without a row is `UNKNOWN`: dense, and its arguments count as outputs too, because it may raise,
+or return another shape, depending on their values. Every linear-algebra function that can raise `LinAlgError`
+is left without a row for that reason.
+
+May import NumPy, autograd (SciPy's parts of it if SciPy is there) and `pulls`. `add_rule` adds rows for
+primitives of other packages. Tests: ``tests/test_dependence_rules.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import autograd.builtins
+import autograd.core
+import autograd.numpy as anp
+import autograd.numpy.fft as afft
+import autograd.numpy.numpy_vjps as vjps
+import autograd.numpy.numpy_wrapper as wrapper
+import numpy as np
+from autograd.numpy.numpy_boxes import ArrayBox
+
+from scr_critplugin.analysis import pulls
+from scr_critplugin.analysis.calls import Call, Shaped
+from scr_critplugin.analysis.pulls import Pull
+
+ALL: Container[int] = range(sys.maxsize)
+FIRST: Container[int] = range(1)
+NONE: Container[int] = range(0)
+
+
+def _for_any_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return True
+
+
+def never(call: Call) -> bool:
+    """`Row.moves` of a primitive that computes."""
+    return False
+
+
+def always(call: Call) -> bool:
+    """`Row.moves` of a primitive that copies elements."""
+    return True
+
+
+@dataclass(frozen=True)
+class Row:
+    """One rule.
+
+    `data`: positions of the arguments that `pull` handles. `values`: positions of untraced arguments whose
+    values `pull` looks at. `moves`: whether results are copies of elements, nothing computed. `many_results`
+    and `sequence_argument`: `pull` takes lists of masks there. `applies`: whether the row holds for these
+    arguments.
+    """
+
+    pull: Pull
+    data: Container[int] = ALL
+    values: Container[int] = NONE
+    moves: Callable[[Call], bool] = never
+    many_results: bool = False
+    sequence_argument: bool = False
+    applies: Callable[[tuple[Any, ...], dict[str, Any]], bool] = _for_any_arguments
+    known: bool = True
+
+
+UNKNOWN = Row(pulls.dense, known=False)
+
+RULES: dict[Callable[..., Any], Row] = {}
+"""Rows by raw function (`primitive.fun` of an autograd primitive)."""
+
+
+def row_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Row:
+    """The row for a call of the raw `function`; `UNKNOWN` if there is none that applies."""
+    row = RULES.get(function)
+    if row is None and isinstance(function, np.ufunc) and _is_elementwise(function):
+        row = _MULTIPLE if function.nout > 1 else _ELEMENTWISE
+    if row is None or not row.applies(args, kwargs):
+        return UNKNOWN
+    return row
+
+
+@cache
+def _is_elementwise(ufunc: np.ufunc) -> bool:
+    # Python functions in a ufunc's clothes (np.frompyfunc) work on objects only, and may do anything.
+    return ufunc.signature is None and any("O" not in types for types in ufunc.types)
+
+
+def add_rule(primitive: Callable[..., Any], row: Row) -> None:
+    """Add or replace the row of `primitive`, an autograd primitive or the raw function under one."""
+    RULES[getattr(primitive, "fun", primitive)] = row
+
+
+def _add(row: Row, namespace: Any, names: str) -> None:
+    # Names that this NumPy does not have are skipped: the table spans several versions.
+    for name in names.split():
+        if hasattr(namespace, name):
+            add_rule(getattr(namespace, name), row)
+
+
+_ELEMENTWISE = Row(pulls.elementwise)
+_MULTIPLE = Row(pulls.elementwise, many_results=True)
+_DENSE = Row(pulls.dense)
+
+
+# ---- element by element ----
+
+
+def _power_cannot_raise(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    # NumPy raises ValueError for an integer to a negative integer power.
+    base, exponent = args[:2]
+    return np.result_type(base).kind not in "iu" or isinstance(exponent, int)
+
+
+add_rule(np.power, Row(pulls.elementwise, applies=_power_cannot_raise))
+_add(_ELEMENTWISE, np, "real imag angle round around fix nan_to_num isclose sinc i0 astype clip")
+_add(_ELEMENTWISE, np, "iscomplex isreal isneginf isposinf")
+_add(
+    Row(pulls.elementwise, moves=always, data=FIRST),
+    np,
+    "copy asarray asanyarray ascontiguousarray asfortranarray",
+)
+add_rule(wrapper._array_from_scalar_or_array, Row(pulls.elementwise, data=range(2, 3)))
+add_rule(wrapper.array_from_args, Row(pulls.stacked, data=range(2, sys.maxsize), moves=always))
+_add(Row(pulls.fill_value, data=range(1, 2)), np, "full")
+_add(Row(pulls.fill_value, data=range(2)), np, "full_like")
+
+
+def _three_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return len(args) == 3
+
+
+def _condition_is_constant(call: Call) -> bool:
+    return not isinstance(call.args[0], Shaped)
+
+
+_add(Row(pulls.select, values=FIRST, moves=_condition_is_constant, applies=_three_arguments), np, "where")
+
+
+# ---- along axes ----
+
+
+def _norm_without_svd(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    # The matrix 2-norms and the nuclear norm go through an SVD, which raises on NaN.
+    order = kwargs.get("ord", args[1] if len(args) > 1 else None)
+    axis = kwargs.get("axis", args[2] if len(args) > 2 else None)
+    of_vectors = np.ndim(args[0]) == 1 or isinstance(axis, int)
+    return of_vectors or order not in (2, -2, "nuc")
+
+
+_add(
+    Row(pulls.reduction, data=FIRST), np, "sum prod mean max min amax amin all any std var ptp median average"
+)
+_add(Row(pulls.reduction, data=FIRST), np, "nansum nanprod nanmean nanmax nanmin nanstd nanvar nanmedian")
+_add(Row(pulls.reduction, data=FIRST), np, "argmax argmin count_nonzero trapezoid")
+_add(Row(pulls.quantiles, data=FIRST), np, "percentile quantile nanpercentile nanquantile")
+_add(Row(pulls.reduction, data=FIRST, applies=_norm_without_svd), np.linalg, "norm")
+_add(Row(pulls.reduction, data=FIRST), np.linalg, "vector_norm")
+_add(Row(pulls.mixed, data=FIRST), np, "sort argsort unwrap")
+_add(Row(pulls.mixed, data=FIRST), np, "partition argpartition")
+_add(Row(pulls.mixed, data=FIRST), np.fft, "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2")
+_add(Row(pulls.mixed, data=FIRST), np.fft, "fftn ifftn rfftn irfftn")
+_add(Row(pulls.prefix, data=FIRST), np, "cumsum cumprod nancumsum nancumprod")
+_add(Row(pulls.difference, data=FIRST), np, "diff")
+_add(Row(pulls.gradients, data=FIRST, many_results=True), np, "gradient")
+_add(Row(pulls.diagonal_sum, data=FIRST), np, "trace")
+
+
+# ---- moving elements ----
+
+
+def _mover(data: Container[int], values: Container[int] = ALL) -> Row:
+    return Row(pulls.moved(data), data=data, values=values, moves=always, many_results=True)
+
+
+_PAD_MODES = {"constant", "edge", "reflect", "symmetric", "wrap"}
+
+
+def _pad_repeats(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    mode = kwargs.get("mode", args[2] if len(args) > 2 else "constant")
+    return mode in _PAD_MODES and kwargs.get("reflect_type", "even") == "even"
+
+
+add_rule(ArrayBox.__getitem__, Row(pulls.getitem, data=FIRST, values=range(1, 2), moves=always))
+_add(Row(pulls.reshaped, data=FIRST, values=range(1, 3), moves=always), np, "reshape")
+_add(Row(pulls.transposed, data=FIRST, values=range(1, 2), moves=always), np, "transpose")
+_add(Row(pulls.axis_moved, data=FIRST, values=range(1, 3), moves=always), np, "moveaxis")
+add_rule(wrapper.concatenate_args, Row(pulls.concatenated, data=range(1, sys.maxsize), moves=always))
+_add(Row(pulls.padded, data=FIRST, values=range(1, 3), moves=always, applies=_pad_repeats), np, "pad")
+_add(_mover(FIRST), np, "ravel swapaxes rollaxis matrix_transpose squeeze expand_dims broadcast_to")
+_add(_mover(FIRST), np, "flip fliplr flipud rot90 roll tile repeat resize diagonal diag diagflat tril triu")
+_add(_mover(FIRST), np, "take take_along_axis delete split array_split hsplit vsplit dsplit unstack")
+_add(_mover(range(1, 2)), np, "compress extract")
+_add(_mover({0, 2}), np, "insert")
+_add(_mover(range(2)), np, "append")
+_add(_mover(ALL), np, "atleast_1d atleast_2d atleast_3d broadcast_arrays meshgrid")
+_add(_mover(FIRST), np.fft, "fftshift ifftshift")
+_add(_mover(FIRST), np.linalg, "diagonal matrix_transpose")
+add_rule(wrapper.make_diagonal, _mover(FIRST))
+add_rule(afft.truncate_pad, _mover(FIRST))
+
+
+# ---- sums of products ----
+
+_PAIR = range(2)
+
+_add(Row(pulls.gufunc_product, data=_PAIR), np, "matmul matvec vecmat vecdot")
+_add(Row(pulls.dot_product, data=_PAIR), np, "dot")
+_add(Row(pulls.inner_product, data=_PAIR), np, "inner")
+_add(Row(pulls.outer_product, data=_PAIR), np, "outer")
+_add(Row(pulls.tensordot_product, data=_PAIR, values=range(2, 3)), np, "tensordot")
+_add(Row(pulls.einsum_product), np, "einsum")
+_add(Row(pulls.dense, data=_PAIR), np, "vdot kron cross convolve correlate")
+
+
+# ---- known to be dense, and never to raise on a value ----
+
+_add(Row(pulls.dense, data=_PAIR), np, "array_equal array_equiv isin polyval linspace cov corrcoef")
+_add(Row(pulls.dense, data=range(4)), np, "allclose")
+_add(Row(pulls.dense, data=range(5)), np, "interp")
+_add(Row(pulls.dense, data=FIRST), np, "vander sort_complex")
+_add(Row(pulls.dense, data=FIRST), np.linalg, "det slogdet trace")
+_add(Row(pulls.dense, data=_PAIR), np.linalg, "cross outer tensordot matmul vecdot")
+
+
+# ---- what autograd itself puts on the tape when a step takes gradients ----
+
+for _member in (autograd.core.VSpace.add, autograd.core.VSpace.mut_add, autograd.core.VSpace.covector):
+    add_rule(_member, Row(pulls.elementwise, data=range(1, 3)))
+_add(Row(pulls.dense, data=range(1, 3)), autograd.core.VSpace, "scalar_mul inner_prod")
+_add(Row(pulls.dense, data=range(1, 3)), autograd.core, "sparse_add")
+_add(
+    Row(pulls.dense, data=_PAIR), vjps, "dot_adjoint_0 dot_adjoint_1 tensordot_adjoint_0 tensordot_adjoint_1"
+)
+_add(Row(pulls.dense, data=FIRST), vjps, "untake")
+_add(Row(pulls.dense, data=FIRST), autograd.builtins, "container_untake")
+_add(_DENSE, autograd.builtins, "sequence_extend_left sequence_extend_right _make_dict")
+add_rule(
+    autograd.builtins.container_take,
+    Row(
+        pulls.container_item,
+        data=FIRST,
+        values=range(1, 2),
+        moves=always,
+        many_results=True,
+        sequence_argument=True,
+    ),
+)
+add_rule(
+    autograd.builtins.make_sequence,
+    Row(
+        pulls.container_made,
+        data=range(1, sys.maxsize),
+        moves=always,
+        many_results=True,
+        sequence_argument=True,
+    ),
+)
+
+IN_PLACE_BY_DESIGN: frozenset[Callable[..., Any]] = frozenset(
+    (autograd.core.VSpace.mut_add.fun, autograd.core.sparse_add.fun)
+)
+"""autograd's own accumulators: they write into arrays that nothing else holds."""
+
+
+# ---- optional parts of autograd ----
+
+try:
+    import autograd.scipy.signal
+    import autograd.scipy.special
+except ImportError:
+    pass
+else:
+    _add(Row(pulls.reduction, data=FIRST), autograd.scipy.special, "logsumexp")
+    _add(_ELEMENTWISE, autograd.scipy.special, "polygamma multigammaln")
+    _add(Row(pulls.dense, data=_PAIR), autograd.scipy.signal, "convolve")
+
+
+_UNTRACED = (
+    "size zeros_like ones_like empty_like isrealobj isscalar typename can_cast common_type mintypecode "
+    "broadcast_shapes iterable may_share_memory shares_memory tril_indices_from triu_indices_from "
+    "diag_indices_from isfortran"
+)
+
+
+def untraced_primitives() -> Iterable[Callable[..., Any]]:
+    """The primitives of autograd whose results depend on shapes and dtypes only."""
+    return [getattr(anp, name) for name in _UNTRACED.split() if hasattr(anp, name)]

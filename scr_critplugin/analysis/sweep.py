@@ -1,0 +1,105 @@
+"""Backward passes over a tape.
+
+`needed` is the dependence sweep. `accessed` and `carried` follow copies only; they tell apart the states of
+elements that are not needed: read in a computation, overwritten unread, or never touched.
+
+May import `masks` and `tape`. Tests: ``tests/test_dependence.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scr_critplugin.analysis.masks import BoolArray, Mask, everything, fill, has_any, merge, nothing
+from scr_critplugin.analysis.tape import DependenceNode, Tape
+
+Seed = tuple[DependenceNode, Mask]
+RootMasks = dict[str, BoolArray]
+
+
+def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
+    """Elements of the roots that the elements in `seeds`, or any sink, can depend on."""
+    masks = _seeded(tape, seeds)
+    for position, _ in tape.sinks:
+        masks[position] = everything(tape.nodes[position].shape)
+    for node in reversed(tape.nodes):
+        mask = masks[node.position]
+        if node.call is None or mask is None:
+            continue
+        masks[node.position] = None
+        if has_any(mask):
+            pull_to_parents(node, mask, masks)
+    return _of_roots(tape, masks)
+
+
+def accessed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
+    """Elements of the roots that are computed with, or copied to where `seeds` are set."""
+    masks = _seeded(tape, seeds)
+    for position, _ in tape.sinks:
+        masks[position] = everything(tape.nodes[position].shape)
+    for node in reversed(tape.nodes):
+        if node.call is None:
+            continue
+        if _copies(node):
+            mask, masks[node.position] = masks[node.position], None
+            if mask is not None and has_any(mask):
+                pull_to_parents(node, mask, masks)
+        else:
+            for parent in node.parents:
+                fill(_mask_of(parent, masks))
+    return _of_roots(tape, masks)
+
+
+def carried(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
+    """Elements of the roots that are copied, unchanged, to where `seeds` are set."""
+    masks = _seeded(tape, seeds)
+    for node in reversed(tape.nodes):
+        mask, masks[node.position] = masks[node.position], masks[node.position] if node.call is None else None
+        if mask is not None and node.call is not None and _copies(node) and has_any(mask):
+            pull_to_parents(node, mask, masks)
+    return _of_roots(tape, masks)
+
+
+def pull_to_parents(node: DependenceNode, mask: Mask, masks: list[Mask | None]) -> None:
+    """Set in the masks of the node's parents what `mask` of its result can depend on."""
+    call, row = node.call, node.row
+    if call is None or row is None:
+        return
+    for argnum, parent in zip(call.argnums, node.parents, strict=True):
+        into = _mask_of(parent, masks)
+        unreadable = (isinstance(mask, list) and not row.many_results) or (
+            isinstance(into, list) and not row.sequence_argument
+        )
+        if node.steered or unreadable:
+            # The structure seen holds for this steering value only, or the rule cannot express it.
+            fill(into)
+        else:
+            row.pull(call, mask, argnum, into)
+
+
+def _copies(node: DependenceNode) -> bool:
+    return node.row is not None and node.call is not None and not node.steered and node.row.moves(node.call)
+
+
+def _mask_of(node: DependenceNode, masks: list[Mask | None]) -> Mask:
+    mask = masks[node.position]
+    if mask is None:
+        mask = masks[node.position] = nothing(node.shape)
+    return mask
+
+
+def _seeded(tape: Tape, seeds: Iterable[Seed]) -> list[Mask | None]:
+    masks: list[Mask | None] = [None] * len(tape.nodes)
+    for node, mask in seeds:
+        merge(_mask_of(node, masks), mask)
+    return masks
+
+
+def _of_roots(tape: Tape, masks: list[Mask | None]) -> RootMasks:
+    found: RootMasks = {}
+    for name, node in tape.roots.items():
+        mask = _mask_of(node, masks)
+        if isinstance(mask, list):
+            raise TypeError(f"state variable {name!r} is a sequence; only arrays and scalars are traced")
+        found[name] = mask
+    return found

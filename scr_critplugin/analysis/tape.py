@@ -1,0 +1,188 @@
+"""The tape: every primitive call that touches traced state, and every place where a traced value leaves.
+
+`DependenceNode` is a second node class beside autograd's own, so autograd's tracer records calls here instead
+of building derivatives. Nodes are kept in the order of execution; a backward sweep is one pass over them.
+
+May import autograd's tracer, `calls`, `masks` and `rules`. Tests: ``tests/test_dependence.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from autograd.tracer import Node, isbox, register_notrace
+
+from scr_critplugin.analysis.calls import Call, remember, shaped
+from scr_critplugin.analysis.masks import Shape, shape_of
+from scr_critplugin.analysis.rules import IN_PLACE_BY_DESIGN, NONE, Row, row_of, untraced_primitives
+from scr_critplugin.errors import ProfileError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Sink:
+    """A place where a traced value left the data flow, so that what feeds it counts as needed.
+
+    `kind` is what took the value: "bool", "int", "float", "index", "array", "argument of roll",
+    "unknown primitive inv", ...
+    """
+
+    file: str
+    line: int
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.kind}"
+
+
+class Tape:
+    """The record of one run: `nodes` in order of execution, `roots` by name, and `sinks` with their nodes."""
+
+    def __init__(self) -> None:
+        self.nodes: list[DependenceNode] = []
+        self.roots: dict[str, DependenceNode] = {}
+        self.sinks: dict[tuple[int, Sink], None] = {}
+        self.closed = False
+
+    def root(self, name: str, value: Any) -> DependenceNode:
+        """A node for the state variable `name`."""
+        node: DependenceNode = DependenceNode.new_root(self, value)
+        self.roots[name] = node
+        return node
+
+    def leave(self, node: DependenceNode, kind: str) -> None:
+        """Record that the value of `node` leaves the data flow at the innermost frame of user code."""
+        frame = _user_frame()
+        self.sinks[node.position, Sink(frame.f_code.co_filename, frame.f_lineno, kind)] = None
+
+    def enter(self, node: DependenceNode) -> int:
+        """Append `node`; its position."""
+        if self.closed:
+            raise ProfileError(
+                "a traced value of an earlier step was used again: it was kept outside the state, in a "
+                "global, an attribute or a closure. Put it into the state"
+            )
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+
+class DependenceNode(Node):  # type: ignore[misc]
+    """One recorded call, or a state variable (then `call` is None)."""
+
+    __slots__ = ("call", "parents", "position", "row", "shape", "steered", "tape")
+
+    tape: Tape
+    position: int
+    shape: Shape
+    call: Call | None
+    row: Row | None
+    steered: bool
+    parents: tuple[DependenceNode, ...]
+
+    def __init__(
+        self,
+        value: Any,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        parent_argnums: tuple[int, ...],
+        parents: tuple[DependenceNode, ...],
+    ) -> None:
+        function = getattr(fun, "fun", fun)
+        _refuse_in_place(function, value, args, kwargs, parent_argnums)
+        row = row_of(function, args, kwargs)
+        self.tape = parents[0].tape
+        self.parents = parents
+        self.shape = shape_of(value)
+        self.row = row
+        self.call = _call(function, row, args, kwargs, parent_argnums, self.shape)
+        self.position = self.tape.enter(self)
+        self.steered = False
+        for argnum, parent in zip(parent_argnums, parents, strict=True):
+            if not row.known:
+                self.tape.leave(parent, f"unknown primitive {_name(function)}")
+            elif argnum not in row.data:
+                self.steered = True
+                self.tape.leave(parent, f"argument of {_name(function)}")
+
+    def initialize_root(self, tape: Tape, value: Any) -> None:
+        """Make this the node of a state variable."""
+        self.tape = tape
+        self.parents = ()
+        self.shape = shape_of(value)
+        self.call = None
+        self.row = None
+        self.steered = False
+        self.position = tape.enter(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DependenceNode:
+        return self
+
+
+for _primitive in untraced_primitives():
+    register_notrace(DependenceNode, _primitive)
+
+
+def _call(
+    function: Callable[..., Any],
+    row: Row,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    argnums: tuple[int, ...],
+    shape: Shape,
+) -> Call:
+    kept = tuple(
+        shaped(arg) if i in argnums else remember(arg, values=i in row.values) for i, arg in enumerate(args)
+    )
+    options = {name: remember(value, values=row.values is not NONE) for name, value in kwargs.items()}
+    return Call(function, kept, options, argnums, shape)
+
+
+def _refuse_in_place(
+    function: Callable[..., Any],
+    value: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    argnums: tuple[int, ...],
+) -> None:
+    """Raise if the call wrote into an array that the program holds untraced: its dependence would be lost."""
+    # A function that returns nothing (copyto, put) is called for what it writes.
+    written = value is None or kwargs.get("out") is not None
+    if isinstance(value, np.ndarray) and function not in IN_PLACE_BY_DESIGN:
+        written = written or any(arg is value and i not in argnums for i, arg in enumerate(args))
+    if written:
+        raise ProfileError(
+            f"{_name(function)} writes into an existing array, which cannot be traced at "
+            f"{_place(_user_frame())}. Write the step in functional form: return new arrays"
+        )
+    if isbox(value):
+        raise ProfileError(
+            f"{_name(function)} was given a traced value by keyword, which cannot be traced at "
+            f"{_place(_user_frame())}. Pass it by position"
+        )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", repr(function))
+
+
+_OWN_PACKAGES = ("autograd", "numpy", "scipy", "scr_critplugin.analysis")
+
+
+def _user_frame() -> FrameType:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_machinery(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return frame
+
+
+def _is_machinery(module: str) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in _OWN_PACKAGES)
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
