@@ -8,6 +8,7 @@
  * would.
  *
  * Every rank writes one line a call to LOG.RANK: the call's name, what it returned, what it gave.
+ * What the library prints goes to LOG.RANK.said: a launcher may lose what a job says as it ends.
  * In names %r is the rank. A call written as @N:CALL is made by rank N only.
  *
  *     init finalize version need exit have start_restart start_checkpoint
@@ -447,17 +448,26 @@ static void do_call(const char *call)
     fflush(log_file);
 }
 
+static FILE *open_log(const char *stem, const char *suffix)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s.%d%s", stem, rank, suffix);
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        perror(path);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    return file;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    char path[4096];
-    snprintf(path, sizeof(path), "%s.%d", argv[1], rank);
-    log_file = fopen(path, "w");
-    if (!log_file) {
-        perror(path);
-        MPI_Abort(MPI_COMM_WORLD, 3);
-    }
+    log_file = open_log(argv[1], "");
+    dup2(fileno(open_log(argv[1], ".said")), STDOUT_FILENO);
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 2; i < argc; i++) {
         do_call(argv[i]);
     }

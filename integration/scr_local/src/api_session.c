@@ -49,15 +49,6 @@ void scrl_require_open(scrl_state state, const char *start, const char *complete
     }
 }
 
-static void require_mpi(void)
-{
-    int initialized = 0;
-    MPI_Initialized(&initialized);
-    if (!initialized) {
-        scrl_abort("MPI_Init must be called before SCR_Init()");
-    }
-}
-
 /* Cache and control directories of one node cannot serve several. */
 static void require_one_node(void)
 {
@@ -170,7 +161,6 @@ int SCR_Init(void)
     if (scrl.disabled) {
         return SCRL_FAILURE;
     }
-    require_mpi();
     scrl_job_connect();
     scrl_params_load();
     scrl_settings_read();

@@ -159,7 +159,10 @@ int scrl_filemap_load(scrl_filemap *map, const char *directory, int rank)
 void scrl_filemap_unlink(const char *directory, int rank)
 {
     char *path = map_path(directory, rank);
+    char *unfinished = scrl_format("%s.new", path); /* of a run that was killed while writing it */
     unlink(path);
+    unlink(unfinished);
+    free(unfinished);
     free(path);
 }
 

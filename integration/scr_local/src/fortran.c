@@ -7,6 +7,7 @@
  * library, or the linker's --wrap) serves Fortran programs too: nothing here may call the inside of
  * the library.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #pragma GCC visibility push(default)
@@ -83,6 +84,7 @@ void scr_config_(const char *config, char *value, int *ierror, fortran_length co
         if (found && to_fortran(found, value, value_length) == 0) {
             *ierror = SCR_SUCCESS;
         }
+        free((void *)found); /* a copy made for the caller, see scr.h */
     }
 }
 

@@ -4,12 +4,19 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "message.h"
+
 scrl_job scrl = {.comm = MPI_COMM_NULL, .host = "unknown host"};
 
 void scrl_job_connect(void)
 {
     if (scrl.comm != MPI_COMM_NULL) {
         return;
+    }
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    if (!initialized) {
+        scrl_abort("MPI_Init must be called before the first function of SCR");
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &scrl.comm);
     MPI_Comm_rank(scrl.comm, &scrl.rank);

@@ -12,6 +12,8 @@
 
 #include "job.h"
 
+#define SECONDS_FOR_THE_LAUNCHER 10
+
 /* The library is built from anywhere: only the file's own name belongs in a message. */
 static const char *file_name_only(const char *path)
 {
@@ -61,7 +63,10 @@ _Noreturn void scrl_abort_at(const char *file, int line, const char *format, ...
     int initialized = 0;
     MPI_Initialized(&initialized);
     if (initialized) {
-        MPI_Abort(MPI_COMM_WORLD, 1);
+        MPI_Abort(MPI_COMM_WORLD, -1);
+        /* Some MPIs come back from MPI_Abort and kill a moment later. To exit meanwhile would make
+         * their launcher lose what was just said. */
+        sleep(SECONDS_FOR_THE_LAUNCHER);
     }
-    _exit(EXIT_FAILURE); /* some MPIs come back from MPI_Abort: nothing may run after it */
+    _exit(EXIT_FAILURE);
 }
