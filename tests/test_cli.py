@@ -105,7 +105,7 @@ def test_show_map_json_has_the_agreed_shape(run: Run, bt: object) -> None:
             {
                 "name": "u",
                 "shape": list(SHAPE),
-                "dtype": "<f8",
+                "dtype": "float64",
                 "elements": 10140,
                 "critical": 8640,
                 "inert": 1500,

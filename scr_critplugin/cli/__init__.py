@@ -48,9 +48,7 @@ for command in (demo, plan, show, pack, unpack, check, run, doctor):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of ``scr_crit``: errors go to stderr in one line, and the exit status is not zero."""
     try:
-        cli.main(args=arguments, prog_name="scr_crit", standalone_mode=False)
-    except click.exceptions.Exit as finished:
-        sys.exit(finished.exit_code)
+        status = cli.main(args=arguments, prog_name="scr_crit", standalone_mode=False)
     except click.Abort:
         click.echo("scr_crit: interrupted", err=True)
         sys.exit(130)
@@ -60,3 +58,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (CritError, OSError) as error:
         click.echo(f"scr_crit: error: {error}", err=True)
         sys.exit(1)
+    # Outside its standalone mode click hands the status of ctx.exit() back instead of leaving with it.
+    sys.exit(status if isinstance(status, int) else 0)

@@ -35,4 +35,7 @@ def find_libscr() -> LibScr:
         path, version = json.loads(answer.stdout.splitlines()[-1])
         return LibScr(path, version, "")
     lines = answer.stderr.strip().splitlines()
-    return LibScr("", "", lines[-1] if lines else f"the probe ended with status {answer.returncode}")
+    if not lines:
+        return LibScr("", "", f"the probe ended with status {answer.returncode}")
+    # The last line of a traceback, without the exception's name.
+    return LibScr("", "", lines[-1].partition("Error: ")[2] or lines[-1])
