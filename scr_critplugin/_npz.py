@@ -203,9 +203,10 @@ def read_npz(source: memoryview | str | os.PathLike[str], path: str) -> dict[str
     """
     file = io.BufferedReader(_MemoryFile(source)) if isinstance(source, memoryview) else source
     try:
-        with np.load(file, allow_pickle=False) as loaded:
-            if not isinstance(loaded, np.lib.npyio.NpzFile):
-                raise PackedError("holds a single array, expected an .npz", path=path)
+        loaded = np.load(file, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise PackedError("holds a single array, expected an .npz", path=path)
+        with loaded:
             return {name: loaded[name] for name in loaded.files}
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise PackedError(f"its content is no .npz that can be read: {error}", path=path) from error

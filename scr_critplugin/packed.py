@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -453,10 +454,10 @@ def fill_bytes(fill: Fill) -> bytes:
     """
     if isinstance(fill, str) and fill in ("zero", "nan"):
         return b"\0" if fill == "zero" else b"\xff"
-    try:
-        pattern = bytes.fromhex(fill.removeprefix("0x")) if isinstance(fill, str) else bytes(fill)
-    except (TypeError, ValueError):
-        pattern = b""
+    pattern = fill if isinstance(fill, bytes) else b""
+    if isinstance(fill, str):
+        with suppress(ValueError):
+            pattern = bytes.fromhex(fill.removeprefix("0x"))
     if not 1 <= len(pattern) <= _LONGEST_FILL:
         raise CritError(
             f"found {fill!r}, expected 'zero', 'nan', hex digits or bytes, 1 to {_LONGEST_FILL} bytes",
