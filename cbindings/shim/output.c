@@ -50,5 +50,9 @@ void shim_output_end(shim_output *output)
     shim_stage_journal_done();
     free(output->dataset);
     output->dataset = NULL;
-    output->expected = 0;
+    if (output->claimed)
+        shim_stage_claim(0, NULL);
+    if (output->expected)
+        output->last_phase = output->expected;
+    output->expected = output->claimed = 0;
 }

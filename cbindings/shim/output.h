@@ -27,6 +27,8 @@ typedef struct shim_output {
     char *dataset;        /* name of the current one, NULL if unknown */
     shim_files files;
     uint64_t expected;    /* bytes that the files staged in this phase will take */
+    uint64_t claimed;     /* bytes of the staging area that are claimed for them */
+    uint64_t last_phase;  /* bytes that the files staged in the phase before took */
     bool stage_is_full;   /* it was once: nothing is staged any more */
 } shim_output;
 

@@ -104,18 +104,39 @@ static int provide_content(const shim_output *output, const shim_file *file, con
     return scr_crit_unpack(file->path, staged, &fill, NULL);
 }
 
-static shim_cause no_space(shim_output *output, const shim_file *file, size_t area, char *detail,
-                           size_t size)
+/* A file takes whole blocks, and a folder of its own. */
+static uint64_t in_blocks(uint64_t bytes)
 {
-    uint64_t bytes = expected_bytes(output, file);
-    uint64_t available = shim_stage_free_bytes(area);
+    const uint64_t block = 4096;
+    return (bytes + block - 1) / block * block + block;
+}
+
+/* Claiming means looking at all staged files of the node: do it once for a phase like the one before. */
+static bool claim(shim_output *output, uint64_t bytes, uint64_t *room)
+{
+    if (bytes <= output->claimed)
+        return true;
+    uint64_t ahead = largest(bytes, output->last_phase);
+    if (!shim_stage_claim(ahead, room)) {
+        ahead = bytes;
+        if (!shim_stage_claim(ahead, room))
+            return false;
+    }
+    output->claimed = ahead;
+    return true;
+}
+
+static shim_cause find_space(shim_output *output, const shim_file *file, const char *base,
+                             char *detail, size_t size)
+{
+    uint64_t room, bytes = in_blocks(expected_bytes(output, file));
     if (output->stage_is_full) {
-        snprintf(detail, size, "%s was full before", shim_stage_base(area));
+        snprintf(detail, size, "%s was full before", base);
         return SHIM_CAUSE_NO_STAGE;
     }
-    if (bytes > available || output->expected > available - bytes) {
-        snprintf(detail, size, "%s has %" PRIu64 " bytes free, %" PRIu64 " are needed",
-                 shim_stage_base(area), available, output->expected + bytes);
+    if (!claim(output, output->expected + bytes, &room)) {
+        snprintf(detail, size, "%s has room for %" PRIu64 " bytes of this rank, %" PRIu64
+                 " are needed", base, room, output->expected + bytes);
         return SHIM_CAUSE_NO_STAGE;
     }
     output->expected += bytes;
@@ -154,7 +175,7 @@ static shim_cause stage(shim_output *output, shim_file *file, size_t size, char 
         snprintf(detail, detail_size, "%s", shim_stage_problem());
         return SHIM_CAUSE_NO_STAGE;
     }
-    shim_cause cause = no_space(output, file, area, detail, detail_size);
+    shim_cause cause = find_space(output, file, shim_stage_base(area), detail, detail_size);
     return cause != SHIM_CAUSES ? cause : prepare(output, file, area, size, detail, detail_size);
 }
 

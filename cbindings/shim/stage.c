@@ -18,6 +18,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "folder.h"
 #include "path.h"
 
@@ -150,6 +151,11 @@ uint64_t shim_stage_free_bytes(size_t area)
     if (use_area(area) != 0 || statvfs(areas[area].folder.path, &system) != 0)
         return UINT64_MAX;
     return (uint64_t)system.f_bavail * system.f_frsize;
+}
+
+bool shim_stage_claim(uint64_t bytes, uint64_t *room)
+{
+    return output_area >= area_count || shim_claim(&areas[output_area].folder, bytes, room);
 }
 
 int shim_stage_reserve(size_t area, const char *base, char *path, size_t size)

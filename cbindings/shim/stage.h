@@ -4,7 +4,7 @@
  *
  * There are several areas, in order of preference. Output uses the first that is usable. A restart must
  * not fail for want of space, since SCR would mark a good checkpoint as failed: it may use all, the last
- * of which lies under the prefix. May use folder.h, path.h.
+ * of which lies under the prefix. May use claim.h, folder.h, path.h.
  * Tests: tests/shim/test_shim_stage.py.
  */
 #ifndef SHIM_STAGE_H
@@ -49,6 +49,9 @@ const char *shim_stage_base(size_t area);
 
 /* Bytes that are free in an area; UINT64_MAX when that cannot be told. */
 uint64_t shim_stage_free_bytes(size_t area);
+
+/* Claim space of the output area, as shim_claim does; 0 gives it back. */
+bool shim_stage_claim(uint64_t bytes, uint64_t *room);
 
 /* Note temporary files that the next run must remove if this process dies; all are done. */
 void shim_stage_journal(const char *path);

@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -268,10 +268,9 @@ def write_plan() -> Callable[..., None]:
             mask[:] = False
             mask[GHOSTS:-GHOSTS, GHOSTS:-GHOSTS] = True
         chosen = patterns or ("ckpt.*/state.{rank}", "**/state.{rank}", "state.{rank}")
-        files = [
-            Layout.raw(pattern, {"u": (HEADER, "<f8", (ROWS, COLUMNS))}, size=STATE).files[0]
-            for pattern in chosen
-        ]
+        layout = Layout.raw("any", {"u": (HEADER, "<f8", (ROWS, COLUMNS))}, size=STATE).files[0]
+        # With its bounds the plan tells the shim how much staging a file will need.
+        files = [replace(layout, pattern=pattern, min_size=STATE, max_size=STATE) for pattern in chosen]
         compile_plan(CriticalityMap.from_masks({"u": mask}, "<f8"), Layout(tuple(files))).save(path)
 
     return write

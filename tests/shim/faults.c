@@ -6,6 +6,7 @@
  *     FAULT_PATH    part of the path the call is about
  *     FAULT_ACTION  "kill", or the number of an errno
  *     FAULT_AFTER   how many such calls go well before (0 when unset)
+ *     FAULT_TIMES   how many fail then (all when unset)
  * For the shim's tests: a fault at an exact place, without root and without waiting for the right moment.
  */
 #define _GNU_SOURCE
@@ -24,9 +25,12 @@ static int strikes(const char *call, const char *path)
 {
     const char *wanted = getenv("FAULT_CALL"), *part = getenv("FAULT_PATH");
     const char *action = getenv("FAULT_ACTION"), *after = getenv("FAULT_AFTER");
+    const char *times = getenv("FAULT_TIMES");
     if (!wanted || !part || !action || strcmp(wanted, call) != 0 || !strstr(path, part))
         return 0;
-    if (seen++ < (after ? atoi(after) : 0))
+    int before = after ? atoi(after) : 0;
+    int number = seen++;
+    if (number < before || (times && number >= before + atoi(times)))
         return 0;
     if (strcmp(action, "kill") == 0)
         raise(SIGKILL);
