@@ -378,9 +378,17 @@ def test_element_states() -> None:
         ElementState.CRITICAL,
         ElementState.INERT,
         ElementState.DEAD,
-        ElementState.UNUSED,
-        ElementState.UNUSED,
+        ElementState.INERT,
+        ElementState.INERT,
     ]
+
+
+def test_variable_that_nothing_takes_is_unused() -> None:
+    def step(state: dict[str, Any]) -> dict[str, Any]:
+        return {**state, "x": state["x"] * 2.0}
+
+    result = profile(step, {"x": X, "spare": X}, lambda state: state["x"])
+    assert set(result.map["spare"].states.tolist()) == {ElementState.UNUSED}
 
 
 def test_ghost_cells_are_dead_when_exchanged_before_use() -> None:

@@ -205,7 +205,8 @@ def _forcing(n: int) -> FloatArray:
     return forcing
 
 
-def _problem_of(u: Array) -> ProblemClass:
+def problem_of(u: Array) -> ProblemClass:
+    """The class whose padded layout `u` has; ValueError if there is none."""
     for problem in CLASSES.values():
         if np.shape(u) == problem.shape:
             return problem
@@ -226,7 +227,7 @@ def step(state: Mapping[str, Any]) -> dict[str, Any]:
     """One time step. Takes and returns a dict with ``u`` (float64, padded) and ``step`` (int)."""
     u = state["u"]
     xp = _namespace(u)
-    problem = _problem_of(u)
+    problem = problem_of(u)
     field = _components_first(u, problem.points, xp)
     update = problem.dt * (_forcing(problem.points) + _spatial_terms(field, xp))
     for direction in range(3):
@@ -246,7 +247,7 @@ def output(state: Mapping[str, Any]) -> dict[str, Array]:
     """The verified norms, five values each: ``residual`` (right-hand side) and ``error`` (solution)."""
     u = state["u"]
     xp = _namespace(u)
-    n = _problem_of(u).points
+    n = problem_of(u).points
     residual = _forcing(n) + _spatial_terms(_components_first(u, n, xp), xp)
     error = u[:, :n, :n, :] - _exact_on_grid(n)
     cells = (n - 2) ** 3
@@ -261,7 +262,7 @@ def verify(state: Mapping[str, Any]) -> Verification:
 
     A state that is not at its class's last step never verifies: the reference belongs to that step.
     """
-    problem = _problem_of(state["u"])
+    problem = problem_of(state["u"])
     norms = output(state)
     residual = np.abs(norms["residual"] - np.array(problem.residual)) / np.array(problem.residual)
     error = np.abs(norms["error"] - np.array(problem.error)) / np.array(problem.error)

@@ -111,10 +111,12 @@ def profile(
         something else when traced; its structure changes from step to step and `steps` is None; poison
         reached the output. Exceptions of `step` and `output` themselves pass through unchanged.
 
-    Notes ----- The map holds for runs that take the same branches as the recorded steps; `Profile.sinks`
-    lists where values decide. States of the elements that are not critical: *inert* if some primitive
-    computes with it (copying is not computing), *dead* if none does and no later state holds it, *unused* if
-    it is only carried along.
+    Notes
+    -----
+    The map holds for runs that take the same branches as the recorded steps; `Profile.sinks` lists where
+    values decide. States of the elements that are not critical: *dead* if no primitive computes with it and a
+    later state of the window no longer holds it; *unused* if it belongs to a variable that no primitive takes
+    at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
     if steps is not None and steps < 1:
         raise ProfileError(
@@ -151,6 +153,10 @@ class _Window:
     steps: list[TracedStep]
     outputs: list[TracedOutput]
     stationary: bool | None
+
+    def tapes(self) -> list[Tape]:
+        """All recordings."""
+        return [traced.tape for traced in self.steps] + [traced.tape for traced in self.outputs]
 
 
 def _record(program: Program, start: State, steps: int | None) -> _Window:
@@ -220,17 +226,21 @@ def _states_of(start: State, window: _Window) -> tuple[dict[str, Variable], int]
     critical, swept = _backward(window, sweep.needed)
     read, _ = _backward(window, sweep.accessed)
     kept = _kept(window)
-    return {name: _variable(name, value, critical, read, kept) for name, value in start.items()}, swept
+    taken = {name for tape in window.tapes() for name in sweep.taken(tape)}
+    variables = {}
+    for name, value in start.items():
+        array = np.asarray(value)
+        states = np.full(array.shape, ElementState.CRITICAL, dtype=np.uint8)
+        if is_traceable(value):
+            states[kept[name]] = ElementState.INERT if name in taken else ElementState.UNUSED
+            states[~kept[name]] = ElementState.DEAD
+            states[read[name]] = ElementState.INERT
+            states[critical[name]] = ElementState.CRITICAL
+        variables[name] = _variable(name, array, states)
+    return variables, swept
 
 
-def _variable(name: str, value: Any, critical: Masks, read: Masks, kept: Masks) -> Variable:
-    array = np.asarray(value)
-    states = np.full(array.shape, ElementState.CRITICAL, dtype=np.uint8)
-    if is_traceable(value):
-        states[~kept[name]] = ElementState.DEAD
-        states[kept[name]] = ElementState.UNUSED
-        states[read[name]] = ElementState.INERT
-        states[critical[name]] = ElementState.CRITICAL
+def _variable(name: str, array: NDArray[Any], states: NDArray[np.uint8]) -> Variable:
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     return Variable(name, states, array.dtype, "F" if fortran else "C")
 
@@ -292,8 +302,7 @@ def _equal(one: Masks, other: Masks) -> bool:
 
 
 def _sinks_of(window: _Window) -> tuple[Sink, ...]:
-    tapes = [traced.tape for traced in window.steps] + [traced.tape for traced in window.outputs]
-    return tuple(sorted({sink for tape in tapes for _, sink in tape.sinks}))
+    return tuple(sorted({sink for tape in window.tapes() for _, sink in tape.sinks}))
 
 
 def _provenance(

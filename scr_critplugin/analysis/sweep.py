@@ -1,7 +1,7 @@
 """Backward passes over a tape.
 
-`needed` is the dependence sweep. `accessed` and `carried` follow copies only; they tell apart the states of
-elements that are not needed: read in a computation, overwritten unread, or never touched.
+`needed` is the dependence sweep. `accessed` and `carried` follow copies only; with `taken` they tell apart
+the states of elements that are not needed: computed with, overwritten unread, or never touched.
 
 May import `masks` and `tape`. Tests: ``tests/test_dependence.py``.
 """
@@ -58,6 +58,13 @@ def carried(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
         if mask is not None and node.call is not None and _copies(node) and has_any(mask):
             pull_to_parents(node, mask, masks)
     return _of_roots(tape, masks)
+
+
+def taken(tape: Tape) -> set[str]:
+    """Names of the roots that some primitive takes as an argument, or that leave by a sink."""
+    positions = {parent.position for node in tape.nodes for parent in node.parents}
+    positions |= {position for position, _ in tape.sinks}
+    return {name for name, node in tape.roots.items() if node.position in positions}
 
 
 def pull_to_parents(node: DependenceNode, mask: Mask, masks: list[Mask | None]) -> None:
