@@ -334,7 +334,7 @@ def _rule_of(section: Array, masks: Iterable[Mask]) -> BoxRule | RunRule | None:
     if any(varies):
         if all(mask.all() for mask in samples.values()):
             return None
-        return variable_rule(section.variable, samples, varies)
+        return variable_rule(section.variable, samples, varies, section.order == "F")
     (critical,) = samples.values()
     if critical.all():
         return None

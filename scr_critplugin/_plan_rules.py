@@ -1,6 +1,6 @@
 """From masks of critical elements to rules: boxes, programs of runs, and both in words.
 
-Knows regions and the rows of a plan, nothing of maps, layouts or files.
+Knows regions and the rows of a plan, nothing of maps, layouts or checkpoint files.
 Imports NumPy, the extension, ``regions``, ``_plan_format`` and the errors. Tests: ``tests/test_plan.py``.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from . import regions
 from ._core import ffi, lib
 from ._core_errors import require_ok
-from ._plan_format import MAX_DIMS, Axis
+from ._plan_format import MAX_DIMS, Axis, EntryRow, Number, SectionRow, serialise
 from .errors import MapError, PlanError
 
 Mask = NDArray[np.bool_]
@@ -67,17 +67,44 @@ def fixed_rule(name: str, critical: Mask, fortran: bool, itemsize: int) -> BoxRu
     """
     found = regions.boxes(critical) if critical.ndim <= MAX_DIMS else None
     if found is not None and len(found) <= _FEW_BOXES:
-        return _fixed_boxes(name, found, critical.shape)
+        rule = _fixed_boxes(name, found, critical.shape)
+        if _resolves(rule, critical.shape, fortran):
+            return rule
     order: regions.Order = "F" if fortran else "C"
     irregular = run_rule(name, regions.runs(critical, order) * itemsize, critical.size * itemsize)
     if found is None or len(irregular.program) < len(found) * critical.ndim * _AXIS_BYTES:
         return irregular
-    return _fixed_boxes(name, found, critical.shape)
+    rule = _fixed_boxes(name, found, critical.shape)
+    return rule if _resolves(rule, critical.shape, fortran) else irregular
 
 
 def _fixed_boxes(name: str, found: Sequence[regions.Box], shape: Sequence[int]) -> BoxRule:
     axes = tuple(tuple(Axis(*span) for span in box.spans) for box in found)
     return BoxRule(axes, _join([regions.format_box(name, box, shape) for box in found]))
+
+
+def _resolves(rule: BoxRule, shape: Sequence[int], fortran: bool) -> bool:
+    """Whether the core can make a program of the boxes at this shape: asked of the core itself."""
+    row = SectionRow(
+        lib.SCR_CRIT_SECTION_ARRAY,
+        "",
+        "",
+        Number.fixed(1),
+        fortran=fortran,
+        lengths=tuple(map(Number.fixed, shape)),
+        boxes=rule.boxes,
+    )
+    data = serialise([EntryRow("*", (row,))], {})
+    handle = ffi.new("scr_crit_plan **")
+    require_ok(lib.scr_crit_plan_open_memory(ffi.from_buffer(data), len(data), handle), reading="plan")
+    try:
+        info = ffi.new("scr_crit_section_info *")
+        status = lib.scr_crit_plan_section(handle[0], 0, 0, info)
+    finally:
+        lib.scr_crit_plan_close(handle[0])
+    if status not in (lib.SCR_CRIT_OK, lib.SCR_CRIT_ERR_MISFIT):
+        require_ok(status, reading="plan")
+    return bool(status == lib.SCR_CRIT_OK)
 
 
 def run_rule(name: str, byte_runs: NDArray[np.int64], length: int) -> RunRule:
@@ -101,7 +128,9 @@ def _encode(starts: NDArray[np.uint64], stops: NDArray[np.uint64], length: int) 
 # Arrays whose shape varies --------------------------------------------------------------------------------
 
 
-def variable_rule(name: str, samples: Mapping[tuple[int, ...], Mask], varies: Sequence[bool]) -> BoxRule:
+def variable_rule(
+    name: str, samples: Mapping[tuple[int, ...], Mask], varies: Sequence[bool], fortran: bool
+) -> BoxRule:
     """Rule for an array of any size, from masks at some sizes.
 
     Parameters
@@ -110,6 +139,8 @@ def variable_rule(name: str, samples: Mapping[tuple[int, ...], Mask], varies: Se
         Critical elements, none of the arrays empty.
     varies : sequence of bool
         Whether the length of each axis varies from file to file.
+    fortran : bool
+        Whether the file holds the array with its first axis fastest.
 
     Raises
     ------
@@ -119,11 +150,7 @@ def variable_rule(name: str, samples: Mapping[tuple[int, ...], Mask], varies: Se
     boxes_at = {shape: regions.boxes(mask) for shape, mask in samples.items()}
     for shape, found in boxes_at.items():
         if found is None:
-            raise PlanError(
-                f"the critical elements at shape {shape} are too irregular for a rule that holds at every "
-                f"size; keep it whole: keep=[{name!r}]",
-                key=name,
-            )
+            raise _too_irregular(name, shape)
     sampled = [(shape, found) for shape, found in boxes_at.items() if found is not None]
     if len(sampled) == 1:
         rules = regions.constant_bounds(sampled[0][1], sampled[0][0])
@@ -139,7 +166,19 @@ def variable_rule(name: str, samples: Mapping[tuple[int, ...], Mask], varies: Se
     axes = tuple(
         tuple(_axis(name, at, rule, varies[at]) for at, rule in enumerate(box.axes)) for box in rules
     )
-    return BoxRule(axes, _join([_box_words(name, box) for box in axes]))
+    found_rule = BoxRule(axes, _join([_box_words(name, box) for box in axes]))
+    for shape in samples:
+        if not _resolves(found_rule, shape, fortran):
+            raise _too_irregular(name, shape)
+    return found_rule
+
+
+def _too_irregular(name: str, shape: Sequence[int]) -> PlanError:
+    return PlanError(
+        f"the critical elements at shape {tuple(shape)} are too irregular for a rule that holds at every "
+        f"size; keep it whole: keep=[{name!r}]",
+        key=name,
+    )
 
 
 def _axis(name: str, at: int, rule: regions.AxisRule, varies: bool) -> Axis:

@@ -431,6 +431,15 @@ def test_noise_costs_a_bit_an_element() -> None:
     assert plan.entries[0].sections[0].kind == "raw"
 
 
+def test_boxes_that_the_core_finds_no_program_for_are_no_rule() -> None:
+    from scr_critplugin._plan_format import Axis
+    from scr_critplugin._plan_rules import BoxRule, _resolves
+
+    inner = Axis(1, -1, stop_from_end=True)
+    assert _resolves(BoxRule(((inner,) * 3,), "u"), (9, 9, 9), False)
+    assert not _resolves(BoxRule(((inner,) * 17,), "u"), (4,) * 17, False)  # deeper than programs may nest
+
+
 # Patterns ---------------------------------------------------------------------------------------------------
 
 

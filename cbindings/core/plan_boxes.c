@@ -124,7 +124,7 @@ static int flush(struct fill *fill)
     if (status == SCR_CRIT_OK)
         status = crit_program_loop_end(fill->out, held->count);
     if (status == SCR_CRIT_OK && fill->out->size > CRIT_BOXES_MAX_PROGRAM)
-        status = misfit("a program of more than 1 MiB");
+        status = misfit("a program of more than 256 KiB");
     if (depth > fill->depth)
         fill->depth = depth;
     held->count = 0;
