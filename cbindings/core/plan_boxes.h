@@ -26,8 +26,8 @@ typedef struct crit_box_array {
     uint64_t type_size;        /* bytes an element, at least 1 */
 } crit_box_array;
 
-/* Longest program that boxes may become; what needs more is no rule. Every level of the search may hold two
- * of them: 16 MiB in all. */
+/* Longest program that boxes may become; what needs more is no rule. Every level of the search may
+ * hold two of them: 16 MiB in all. */
 enum { CRIT_BOXES_MAX_PROGRAM = 1 << 18 };
 
 /* Append the program of one array: elements in any of the boxes are critical. Its size follows the
