@@ -267,6 +267,16 @@ def test_maps_that_follow_no_rule_are_refused() -> None:
         compile_plan(CriticalityMap.from_masks({"u": noise}, "f8"), varying)
 
 
+def test_blocks_whose_number_varies_share_one_rule() -> None:
+    # Critical in any block of any map is critical in every block of every file.
+    one, two = np.zeros((2, 3, 4), bool)
+    one[0, 1], two[2, 3] = True, True
+    layout = one_file(Array("u", "<i4", (4,), repeat=REST))
+    plan = compile_plan([CriticalityMap.from_masks({"u": mask}, "i4") for mask in (one, two)], layout)
+    expected = np.repeat([False, True, False, True] * 5, 4)
+    np.testing.assert_array_equal(critical_bytes(plan, bytes(80)), expected)
+
+
 def test_maps_of_one_shape_are_united() -> None:
     one, two = np.zeros((2, 6), bool)
     one[1], two[4] = True, True
