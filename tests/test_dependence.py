@@ -225,6 +225,17 @@ def test_copies_of_the_state_stay_traced() -> None:
     assert critical(profile_of(lambda x: copy.deepcopy({"a": copy.copy(x)})["a"][3:])) == {3, 4, 5}
 
 
+def test_in_place_operators_on_fresh_arrays_and_numbers() -> None:
+    def function(x: Any) -> Any:
+        total = x[:3] * 2.0
+        total += x[3]
+        first = x[0]
+        first -= 1.0
+        return total, first
+
+    assert critical(profile_of(function)) == {0, 1, 2, 3}
+
+
 def test_iteration_and_python_sum() -> None:
     assert critical(profile_of(lambda x: sum(value * value for value in x[:3]))) == {0, 1, 2}
 
@@ -549,6 +560,19 @@ def write_through_a_view(state: dict[str, Any]) -> dict[str, Any]:
     return {"x": x}
 
 
+def write_through_a_second_name(state: dict[str, Any]) -> dict[str, Any]:
+    x = state["x"] * 1.0
+    same = x
+    same += 1.0
+    return {"x": x}
+
+
+def multiply_state_in_place(state: dict[str, Any]) -> dict[str, Any]:
+    x = state["x"]
+    x *= 1.0
+    return {"x": x}
+
+
 def use_out(state: dict[str, Any]) -> dict[str, Any]:
     result = np.zeros(6)
     anp.add(state["x"], 1.0, out=result)
@@ -587,7 +611,9 @@ def draw(state: dict[str, Any]) -> dict[str, Any]:
 
 REFUSED_STEPS: dict[Callable[[Any], Any], str] = {
     assign: "assignment into an array of the traced state",
-    write_through_a_view: "computes something else when it is traced",
+    write_through_a_view: "in-place add on an array of the state or a view",
+    multiply_state_in_place: "in-place multiply on an array of the state or a view",
+    write_through_a_second_name: "computes something else when it is traced",
     use_out: "add writes into an existing array",
     use_positional_out: "add writes into an existing array",
     add_in_place: "add writes a traced value into an existing array",

@@ -162,7 +162,8 @@ def exact_solution(xi: FloatArray, eta: FloatArray, zeta: FloatArray) -> FloatAr
     point = np.stack(np.broadcast_arrays(xi, eta, zeta), axis=-1)[..., None]
     powers = EXACT_COEFFICIENTS[1:].reshape(4, 3, 5)
     terms = point * (powers[0] + point * (powers[1] + point * (powers[2] + point * powers[3])))
-    return EXACT_COEFFICIENTS[0] + terms.sum(axis=-2)
+    solution: FloatArray = EXACT_COEFFICIENTS[0] + terms.sum(axis=-2)
+    return solution
 
 
 def _grid(n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -200,7 +201,7 @@ def _interpolated_from_faces(n: int) -> FloatArray:
 @cache
 def _forcing(n: int) -> FloatArray:
     """Forcing on the interior, ``[m, k, j, i]``: it makes the exact solution stationary."""
-    forcing = -_spatial_terms(np.moveaxis(_exact_on_grid(n), -1, 0), np)
+    forcing: FloatArray = -_spatial_terms(np.moveaxis(_exact_on_grid(n), -1, 0), np)
     forcing.setflags(write=False)
     return forcing
 

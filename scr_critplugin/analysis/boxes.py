@@ -107,6 +107,20 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
             "array (np.concatenate, np.where) and return it"
         )
 
+    def _refuse_aliased(self, operation: str) -> None:
+        """Raise if an in-place operator would, in NumPy, also change the array that this is a view of.
+
+        Here it makes a new array. For a freshly computed array or a number that comes to the same.
+        """
+        node = self._node
+        if not isinstance(node, DependenceNode) or not isinstance(self._value, np.ndarray):
+            return
+        if node.call is None or (node.row is not None and node.row.moves(node.call)):
+            raise ProfileError(
+                f"in-place {operation} on an array of the state or a view of an array. Write the step in "
+                "functional form: x = x + y instead of x += y"
+            )
+
     def __copy__(self) -> TracedArray:
         return self
 
@@ -180,6 +194,30 @@ def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return lambda self, other: function(other, self)
 
 
+def _in_place(name: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    def operate(self: TracedArray, other: Any) -> Any:
+        self._refuse_aliased(name)
+        return function(self, other)
+
+    return operate
+
+
+for _name, _function in {
+    "add": anp.add,
+    "sub": anp.subtract,
+    "mul": anp.multiply,
+    "truediv": anp.true_divide,
+    "floordiv": anp.floor_divide,
+    "mod": anp.mod,
+    "pow": anp.power,
+    "matmul": anp.matmul,
+    "and": anp.bitwise_and,
+    "or": anp.bitwise_or,
+    "xor": anp.bitwise_xor,
+    "lshift": anp.left_shift,
+    "rshift": anp.right_shift,
+}.items():
+    setattr(TracedArray, f"__i{_name}__", _in_place(_function.__name__, _function))
 for _name, _function in {
     "floordiv": anp.floor_divide,
     "divmod": anp.divmod,

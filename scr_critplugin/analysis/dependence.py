@@ -178,8 +178,8 @@ def _record(program: Program, start: State, steps: int | None) -> _Window:
 def _refuse_other_results(program: Program, state: State, traced: TracedStep) -> None:
     """Raise if the traced step computed something else than the plain one.
 
-    Under tracing ``view += 1`` makes a new array where NumPy changes the viewed one, so such a step shows
-    here.
+    Under tracing ``a += 1`` makes a new array, where NumPy changes the old one under all its names: a step
+    that relies on it shows here.
     """
     for name, plain in program.advance(state).items():
         if not _close(plain, traced.values[name]):
@@ -193,7 +193,9 @@ def _refuse_other_results(program: Program, state: State, traced: TracedStep) ->
 def _close(one: Any, other: Any) -> bool:
     left, right = np.asarray(one), np.asarray(other)
     if left.dtype.kind in "fc" and right.dtype.kind in "fc":
-        return bool(np.allclose(left, right, rtol=1e-9, atol=0.0, equal_nan=True))
+        # Python's arithmetic on numbers and NumPy's may round differently.
+        largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
+        return bool(np.allclose(left, right, rtol=1e-9, atol=1e-12 * largest, equal_nan=True))
     return bool(np.array_equal(left, right))
 
 

@@ -280,7 +280,7 @@ except ImportError:
     pass
 else:
     _add(Row(pulls.reduction, data=FIRST), autograd.scipy.special, "logsumexp")
-    _add(_ELEMENTWISE, autograd.scipy.special, "polygamma multigammaln")
+    _add(_ELEMENTWISE, autograd.scipy.special, "polygamma")
     _add(Row(pulls.dense, data=_PAIR), autograd.scipy.signal, "convolve")
 
 
