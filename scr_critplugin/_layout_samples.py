@@ -10,6 +10,7 @@ Imports ``layout`` and its parts. Tests: ``tests/test_layout.py``.
 from __future__ import annotations
 
 import ast
+import errno
 import itertools
 import math
 import os
@@ -155,8 +156,11 @@ def _opened(path: PathLike) -> Iterator[BinaryIO]:
         try:
             yield opened.enter_context(Path(path).open("rb"))
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise StorageError(f"cannot read the sample: {reason}", errno=error.errno, path=path) from error
+            if error.errno in (None, errno.EINVAL):  # an offset of the zip that leads to before its start
+                raise LayoutError(f"found damage: {error}") from error
+            raise StorageError(
+                f"cannot read the sample: {error.strerror}", errno=error.errno, path=path
+            ) from error
 
 
 def _size(file: BinaryIO) -> int:
@@ -236,6 +240,14 @@ def _read_member(file: BinaryIO, entry: zipfile.ZipInfo, central_at: int) -> _Me
     central = _CentralHeader(*_unpack_at(file, central_at, _CENTRAL, _CENTRAL_MAGIC, entry.filename))
     local = _LocalHeader(*_unpack_at(file, entry.header_offset, _LOCAL, _LOCAL_MAGIC, entry.filename))
     member = _Member(entry.filename, entry.header_offset, local, central_at, central, entry.compress_size)
+    names = [
+        _read_at(file, member.local_at + _LOCAL.size, local.name_size),
+        _read_at(file, central_at + _CENTRAL.size, central.name_size),
+    ]
+    if names[0] != names[1] or member.stop > central_at or member.central_stop > _size(file):
+        raise LayoutError(
+            "found headers that do not fit each other or the file; the sample is damaged", key=entry.filename
+        )
     if central.crc != entry.CRC or (local.crc != entry.CRC and not local.flags & _DATA_DESCRIPTOR):
         raise LayoutError(
             "found different CRC-32 in the member's headers; the sample is damaged", key=entry.filename

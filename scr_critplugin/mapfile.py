@@ -7,6 +7,7 @@ Imports NumPy, ``_dtypes`` and the errors only. Tests: ``tests/test_criticality.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -158,7 +159,8 @@ def _damage_at(path: PathLike, key: str | None) -> Iterator[None]:
     except _DAMAGE as error:
         raise MapError(f"expected a map of scr_crit, found damage: {error}", path=path, key=key) from error
     except OSError as error:
-        if error.errno is None:  # raised by NumPy or zipfile; the operating system always sets errno
+        # No errno: raised by NumPy or zipfile. EINVAL: they followed an offset to before the file's start.
+        if error.errno in (None, errno.EINVAL):
             raise MapError(
                 f"expected a map of scr_crit, found damage: {error}", path=path, key=key
             ) from error

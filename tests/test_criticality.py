@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from scr_critplugin.criticality import CriticalityMap, ElementState, Variable
-from scr_critplugin.errors import CritError, MapError, StorageError, UnknownVariableError
+from scr_critplugin.errors import MapError, StorageError, UnknownVariableError
 
 CRITICAL, INERT, DEAD, UNUSED = ElementState
 
@@ -550,7 +550,7 @@ def test_every_truncation_is_an_error(sound: tuple[CriticalityMap, bytes, Path])
     _, content, path = sound
     for length in range(len(content)):
         path.write_bytes(content[:length])
-        with pytest.raises(CritError):
+        with pytest.raises(MapError):
             CriticalityMap.load(path)
 
 
@@ -566,7 +566,7 @@ def test_a_flipped_bit_is_an_error_or_changes_nothing(
     path.write_bytes(damaged)
     try:
         loaded = CriticalityMap.load(path)
-    except CritError:
+    except MapError:
         return
     # Time stamps, attributes and the like of the zip container mean nothing to a map.
     assert loaded == m

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scr_critplugin.errors import CritError, LayoutError, StorageError
+from scr_critplugin.errors import LayoutError, StorageError
 from scr_critplugin.layout import (
     REST,
     Array,
@@ -486,6 +486,7 @@ def files_with_layouts(draw: st.DrawFn) -> tuple[FileLayout, bytes, list[tuple[s
     expected: list[tuple[str, int, int]] = []
     rest_at = draw(st.none() | st.integers(0, 4))
     can_be_base: list[str] = []
+    written: dict[int, int] = {}
     fixed = True
     for number in range(draw(st.integers(1, 5))):
         name = f"s{number}"
@@ -514,13 +515,13 @@ def files_with_layouts(draw: st.DrawFn) -> tuple[FileLayout, bytes, list[tuple[s
             add = draw(st.integers(-3, 3))
             place = draw(st.sampled_from([0, 4]))
             count = IntAt(place, np.dtype(">i4"), base, 1, add)
-            before = struct.unpack_from(">i", content, start + place)[0]
-            if before == 0:
+            if start + place not in written:
+                written[start + place] = value - add
                 struct.pack_into(">i", content, start + place, value - add)
-            else:  # another section's count stands here already
-                value = before + add
-                if value < 0:
-                    count = value = 0
+            elif written[start + place] + add >= 0:  # another section's count stands here already
+                value = written[start + place] + add
+            else:
+                count = value
         sections.append(build(name, count, offset))
         expected.append((name, len(content), value * unit))
         content += bytes(value * unit)
@@ -1126,7 +1127,7 @@ def test_a_damaged_npz_is_refused_or_has_its_places_right(
     path.write_bytes(damaged)
     try:
         layout = Layout.from_npz(path, pattern="*")
-    except CritError:
+    except LayoutError:
         return
     for place in layout.files[0].locate(path):
         assert place.offset + place.length <= len(content)
@@ -1134,6 +1135,7 @@ def test_a_damaged_npz_is_refused_or_has_its_places_right(
     with contextlib.suppress(zipfile.BadZipFile), np.load(path) as archive:
         found = {place.section.name: place for place in layout.files[0].locate(path)}
         for name in archive.files:
-            place = found[name]
-            raw = bytes(damaged[place.offset : place.offset + place.length])
-            assert raw == archive[name].tobytes(order="A")
+            if name in found:  # a damaged name may no longer end in .npy
+                place = found[name]
+                raw = bytes(damaged[place.offset : place.offset + place.length])
+                assert raw == archive[name].tobytes(order="A")
