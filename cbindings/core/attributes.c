@@ -15,8 +15,8 @@
 /* Linux's limits on the list of names and on one value. */
 enum { LIST_SIZE = 64 << 10, VALUE_SIZE = 64 << 10 };
 
-/* Attributes outside these two belong to the file system (striping) or to the system (labels): they are
- * carried where that is allowed, and no loss where it is not. */
+/* Attributes outside these two belong to the file system (striping) or to the system (labels): they
+ * are carried where that is allowed, and no loss where it is not. */
 static bool must_go(const char *name)
 {
     return strncmp(name, "user.", 5) == 0 || strcmp(name, "system.posix_acl_access") == 0;
@@ -32,7 +32,8 @@ static int copy_one(int from, int to, const char *name, void *value)
                                       "cannot read the extended attribute %.200s", name);
     if (fsetxattr(to, name, value, (size_t)size, 0) == 0 || errno == ENOTSUP || !must_go(name))
         return SCR_CRIT_OK;
-    return crit_fail_system(errno, CRIT_NO_OFFSET, "cannot set the extended attribute %.200s", name);
+    return crit_fail_system(errno, CRIT_NO_OFFSET, "cannot set the extended attribute %.200s",
+                            name);
 }
 
 int crit_copy_attributes(int from, int to)

@@ -6,9 +6,9 @@
 #ifndef CRIT_ATTRIBUTES_H
 #define CRIT_ATTRIBUTES_H
 
-/* Copy the extended attributes of one open file to another. What the file system does not support, or
- * reserves to itself or to root, is left out; a user attribute or an access list that should go but does not
- * is a failure: IO, NOSPACE or NOMEM. */
+/* Copy the extended attributes of one open file to another. What the file system does not support,
+ * or reserves to itself or to root, is left out; a user attribute or an access list that should go
+ * but does not is a failure: IO, NOSPACE or NOMEM. */
 int crit_copy_attributes(int from, int to);
 
 #endif

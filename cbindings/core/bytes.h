@@ -69,8 +69,8 @@ static inline size_t crit_varint_store(uint8_t *bytes, uint64_t value)
     return size;
 }
 
-/* Load a varint from [*at, end) and move *at behind it. Returns false, and leaves *at, when it is cut
- * off, longer than its shortest form, or beyond 64 bits. */
+/* Load a varint from [*at, end) and move *at behind it. Returns false, and leaves *at, when it is
+ * cut off, longer than its shortest form, or beyond 64 bits. */
 static inline bool crit_varint_load(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     const uint8_t *next = *at;

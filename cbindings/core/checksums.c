@@ -134,9 +134,10 @@ static int verify(const crit_checksum_field *field, crit_source *source, uint8_t
         uint8_t value[CRIT_FIELD_VALUE_SIZE];
         status = crit_source_read(source, field->place[i], value, sizeof value);
         if (status == SCR_CRIT_OK && crit_load_u32(value) != crc)
-            status = crit_fail(SCR_CRIT_ERR_MISFIT, (int64_t)field->place[i],
-                               "the file's own checksum at offset %llu is %08x, its bytes give %08x",
-                               (unsigned long long)field->place[i], crit_load_u32(value), crc);
+            status =
+                crit_fail(SCR_CRIT_ERR_MISFIT, (int64_t)field->place[i],
+                          "the file's own checksum at offset %llu is %08x, its bytes give %08x",
+                          (unsigned long long)field->place[i], crit_load_u32(value), crc);
     }
     return status;
 }

@@ -1,7 +1,7 @@
 /* codec.c - c-blosc2 (byte shuffle, then zstd), loaded when first needed; see codec.h.
  *
- * Its headers are needed to build this (CRIT_HAVE_BLOSC2, and CRIT_BLOSC2_SONAME: the library that has the same
- * binary interface as they); it is never linked.
+ * Its headers are needed to build this (CRIT_HAVE_BLOSC2, and CRIT_BLOSC2_SONAME: the library that
+ * has the same binary interface as they); it is never linked.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of c-blosc2's 1 to 9. On a smooth field of doubles with noise, level 5 saves 1.7 % more at a sixth of the
- * speed, and a checkpoint is waited for. */
+/* Of c-blosc2's 1 to 9. On a smooth field of doubles with noise, level 5 saves 1.7 % more at a
+ * sixth of the speed, and a checkpoint is waited for. */
 enum { LEVEL = 1 };
 
 _Static_assert((int)BLOSC2_MAX_OVERHEAD <= (int)CRIT_CODEC_GROWTH, "a frame can grow by more");
@@ -39,7 +39,7 @@ static struct {
 
 static char load_error[512];
 
-/* Fetch one function; a data pointer becomes a function pointer by way of memory, as POSIX has it. */
+/* Fetch one function. The pointer to it is stored as one to data, as POSIX has it. */
 #define FETCH(member, name)                                                                        \
     (*(void **)&blosc.member = dlsym(blosc.library, name), blosc.member != NULL)
 
@@ -52,8 +52,8 @@ static bool fetch_all(void)
            FETCH(cbuffer_sizes, "blosc2_cbuffer_sizes");
 }
 
-/* Runs once in a process. The name has no slash: the library's own run path (the wheel's place beside the
- * package), LD_LIBRARY_PATH and the system's places are searched. */
+/* Runs once in a process. The name has no slash: the library's own run path (the wheel's place
+ * beside the package), LD_LIBRARY_PATH and the system's places are searched. */
 static void load(void)
 {
     void *library = dlopen(CRIT_BLOSC2_SONAME, RTLD_NOW | RTLD_LOCAL);
@@ -147,10 +147,10 @@ int crit_codec_decompress(crit_codec *codec, const uint8_t *data, size_t stored,
         blosc.cbuffer_sizes(data, &whole, &packed, &block) < 0 || packed < 0 || whole < 0 ||
         (size_t)packed != stored || (size_t)whole != size)
         return crit_fail(SCR_CRIT_ERR_FORMAT, offset,
-                         "frame at offset %lld is no c-blosc2 chunk of %zu bytes", (long long)offset,
-                         size);
-    const int made = blosc.decompress_ctx(codec->context, data, (int32_t)stored, target,
-                                          (int32_t)size);
+                         "frame at offset %lld is no c-blosc2 chunk of %zu bytes",
+                         (long long)offset, size);
+    const int made =
+        blosc.decompress_ctx(codec->context, data, (int32_t)stored, target, (int32_t)size);
     if (made < 0 || (size_t)made != size)
         return crit_fail(SCR_CRIT_ERR_FORMAT, offset,
                          "frame at offset %lld does not decompress (c-blosc2 code %d)",
@@ -212,7 +212,8 @@ int crit_codec_usable(uint32_t id)
         return usable();
     default:
         return crit_fail(SCR_CRIT_ERR_CODEC, CRIT_NO_OFFSET,
-                         "codec %u is unknown; this library knows 0 (none) and 1 (blosc2-zstd)", id);
+                         "codec %u is unknown; this library knows 0 (none) and 1 (blosc2-zstd)",
+                         id);
     }
 }
 

@@ -13,13 +13,14 @@
 
 static int copy_bytes(crit_source *source, int fd)
 {
-    uint8_t *window = malloc(CRIT_WINDOW);
+    const size_t capacity = crit_window_size(source->size);
+    uint8_t *window = malloc(capacity);
     if (window == NULL)
-        return crit_fail_memory(CRIT_WINDOW);
+        return crit_fail_memory(capacity);
     int status = SCR_CRIT_OK;
     for (uint64_t at = 0; status == SCR_CRIT_OK && at < source->size;) {
         const uint64_t left = source->size - at;
-        const size_t n = left < CRIT_WINDOW ? (size_t)left : CRIT_WINDOW;
+        const size_t n = left < capacity ? (size_t)left : capacity;
         status = crit_blame(crit_source_read(source, at, window, n), source->name);
         if (status == SCR_CRIT_OK)
             status = crit_write_at(fd, at, window, n);
@@ -56,9 +57,9 @@ int scr_crit_copy(const char *source, const char *target)
         return status;
     if (stat(target, &found) == 0 && found.st_ino == file.opened.st_ino &&
         found.st_dev == file.opened.st_dev)
-        status = crit_blame(crit_fail(SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET,
-                                      "target and source are the same file"),
-                            target);
+        status = crit_blame(
+            crit_fail(SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET, "target and source are the same file"),
+            target);
     else
         status = write_copy(&file, target);
     crit_source_close(&file);

@@ -1,7 +1,7 @@
 /* crc32c.c - CRC-32C; see crc32c.h.
  *
- * The instructions take 8 bytes in 3 cycles but can start one each cycle: so three neighbouring blocks are
- * worked on at once and their registers joined by "append n zero bytes", a linear map
+ * The instructions take 8 bytes in 3 cycles but can start one each cycle: so three neighbouring
+ * blocks are worked on at once and their registers joined by "append n zero bytes", a linear map
  * kept as a table (Gopal and others, Intel white paper 323405, 2011, describe the idea).
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -99,7 +99,8 @@ static bool machine_has_instruction(void)
     return __builtin_cpu_supports("sse4.2");
 }
 #else
-/* Written out, because <arm_acle.h> declares its intrinsics only when the whole file is built for +crc. */
+/* Written out, because <arm_acle.h> declares its intrinsics only when the whole file is built for
+ * +crc. */
 INSTRUCTION static inline uint32_t step_word(uint32_t state, uint64_t word)
 {
     __asm__("crc32cx %w0, %w0, %x1" : "+r"(state) : "r"(word));

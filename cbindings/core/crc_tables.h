@@ -1,8 +1,8 @@
 /* crc_tables.h - reflected 32-bit CRCs by table, eight bytes at a time, for any polynomial.
  *
- * crc32c.c uses it where the machine has no CRC instruction, crc32.c always. The method is "slicing-by-8"
- * (Kounavis and Berry, 2005): table k holds what a byte followed by k zero bytes adds to the register.
- * May use bytes.h. Tests: tests/c/test_crc.c.
+ * crc32c.c uses it where the machine has no CRC instruction, crc32.c always. The method is
+ * "slicing-by-8" (Kounavis and Berry, 2005): table k holds what a byte followed by k zero bytes
+ * adds to the register. May use bytes.h. Tests: tests/c/test_crc.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -50,8 +50,8 @@ static int status_of_errno(int error)
     }
 }
 
-/* strerror is not thread-safe, and strerror_r comes in two kinds: %m of printf is neither's problem, but
- * only glibc and musl have it, which are the C libraries this is built for. */
+/* strerror is not thread-safe, and strerror_r comes in two kinds: %m of printf is neither's
+ * problem, but only glibc and musl have it, which are the C libraries this is built for. */
 int crit_fail_system(int error, int64_t offset, const char *format, ...)
 {
     va_list arguments;

@@ -1,8 +1,8 @@
 /* error.h - how the core says what went wrong: a status, words, errno and an offset, per thread.
  *
- * Every failing function inside the core ends in `return crit_fail(...)`. Those that do not know the
- * file's name leave it out; the public function that does know it adds it with crit_blame.
- * Uses nothing of the core. Tests: tests/c/test_error.c.
+ * Every failing function inside the core ends in `return crit_fail(...)`. Those that do not know
+ * the file's name leave it out; the public function that does know it adds it with crit_blame. Uses
+ * nothing of the core. Tests: tests/c/test_error.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +16,8 @@
 
 #define CRIT_NO_OFFSET ((int64_t)-1)
 
-/* Record a failure that is not a system call's. `offset` is in the file at fault, or CRIT_NO_OFFSET.
- * Returns `status`. */
+/* Record a failure that is not a system call's. `offset` is in the file at fault, or
+ * CRIT_NO_OFFSET. Returns `status`. */
 int crit_fail(int status, int64_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -17,8 +17,8 @@ enum { HOLE = 64 << 10 }; /* zero fills from this length on are not written */
 int crit_fill_check(const scr_crit_fill *fill)
 {
     if (fill != NULL && fill->bytes != NULL && fill->size > CRIT_FILL_MAX)
-        return crit_fail(SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET, "fill has %zu bytes, expected at most %d",
-                         fill->size, CRIT_FILL_MAX);
+        return crit_fail(SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET,
+                         "fill has %zu bytes, expected at most %d", fill->size, CRIT_FILL_MAX);
     return SCR_CRIT_OK;
 }
 
@@ -110,9 +110,10 @@ static int put_fill(window *w, const scr_crit_fill *fill, uint64_t length)
     return SCR_CRIT_OK;
 }
 
-/* A run of the program may not lead beyond the file, whatever has become of the program since it was
- * validated. */
-static int check_run(const crit_expansion *expansion, const crit_cursor *cursor, const crit_run *run)
+/* A run of the program may not lead beyond the file, whatever has become of the program since it
+ * was validated. */
+static int check_run(const crit_expansion *expansion, const crit_cursor *cursor,
+                     const crit_run *run)
 {
     if (cursor->damaged || run->stop > expansion->file_size)
         return crit_fail(SCR_CRIT_ERR_CHANGED, CRIT_NO_OFFSET,
@@ -142,7 +143,7 @@ static int expand(const crit_expansion *expansion, window *w)
 
 int crit_expand_to_file(const crit_expansion *expansion, int fd)
 {
-    window w = {.fd = fd, .capacity = CRIT_WINDOW};
+    window w = {.fd = fd, .capacity = crit_window_size(expansion->file_size)};
     int result;
     do {
         result = ftruncate(fd, (off_t)expansion->file_size);

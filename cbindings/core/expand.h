@@ -22,7 +22,7 @@ typedef int crit_read_critical(void *context, uint64_t offset, uint8_t *target, 
 typedef struct crit_expansion {
     const uint8_t *program; /* validated */
     size_t program_size;
-    uint64_t file_size; /* its length */
+    uint64_t file_size;        /* its length */
     const scr_crit_fill *fill; /* NULL: zeros */
     crit_read_critical *read;
     void *context;

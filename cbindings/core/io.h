@@ -12,12 +12,18 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* How much is read or written at once. With two such windows and the codec's chunks the core stays within the
- * 16 MiB that the public header promises. */
+/* How much is read or written at once. With two such windows and the codec's chunks the core stays
+ * within the 16 MiB that the public header promises. */
 enum { CRIT_WINDOW = 4 << 20 };
 
-/* Open a regular file for reading, without waiting for anything. Fails with IO, or ARG when it is no
- * regular file. The caller closes *fd. */
+/* How large a window on `length` bytes need be, at least 1. */
+static inline size_t crit_window_size(uint64_t length)
+{
+    return length == 0 ? 1 : length < CRIT_WINDOW ? (size_t)length : CRIT_WINDOW;
+}
+
+/* Open a regular file for reading, without waiting for anything. Fails with IO, or ARG when it is
+ * no regular file. The caller closes *fd. */
 int crit_open_regular(const char *path, int *fd, struct stat *status);
 
 /* Read up to `size` bytes at `offset`; *got is less than size only at the end of the file. IO. */
@@ -29,8 +35,8 @@ int crit_read_exactly(int fd, uint64_t offset, void *target, size_t size, const 
 /* Write all of `size` bytes at `offset`. Fails with NOSPACE or IO. */
 int crit_write_at(int fd, uint64_t offset, const void *data, size_t size);
 
-/* A part of a file held in memory: copied when small, so that a failing or shrinking file gives an error, mapped
- * when large, so that memory stays bounded. */
+/* A part of a file held in memory: copied when small, so that a failing or shrinking file gives an
+ * error, mapped when large, so that memory stays bounded. */
 typedef struct crit_region {
     const uint8_t *bytes;
     size_t size;
@@ -38,7 +44,8 @@ typedef struct crit_region {
     size_t mapped; /* length of the mapping; 0 if allocated */
 } crit_region;
 
-/* Hold [offset, offset + size) of a file that is known to be that long. Fails with NOMEM, IO, FORMAT. */
+/* Hold [offset, offset + size) of a file that is known to be that long. Fails with NOMEM, IO,
+ * FORMAT. */
 int crit_region_load(int fd, uint64_t offset, uint64_t size, const char *what, crit_region *region);
 void crit_region_free(crit_region *region);
 

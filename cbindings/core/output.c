@@ -1,8 +1,8 @@
 /* output.c - see output.h.
  *
- * A lock on the temporary file tells a living writer from what a dead one left; where the file system has
- * no locks, the file's identity is compared before it gets its name, so that a file half written by
- * somebody else never does.
+ * A lock on the temporary file tells a living writer from what a dead one left; where the file
+ * system has no locks, the file's identity is compared before it gets its name, so that a file half
+ * written by somebody else never does.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -50,8 +50,8 @@ static int clear_leftover(const char *temporary)
     if (held)
         status = busy();
     else if (unlink(temporary) != 0 && errno != ENOENT)
-        status = crit_fail_system(errno, CRIT_NO_OFFSET, "cannot remove the leftover %.200s",
-                                  temporary);
+        status =
+            crit_fail_system(errno, CRIT_NO_OFFSET, "cannot remove the leftover %.200s", temporary);
     if (fd >= 0)
         close(fd);
     return status;
@@ -81,10 +81,10 @@ int crit_output_begin(crit_output *output, const char *target, mode_t mode)
         output->fd = create(output->temporary, mode);
     }
     if (output->fd < 0)
-        return errno == EEXIST ? busy()
-                               : crit_fail_system(errno, CRIT_NO_OFFSET,
-                                                  "cannot create the temporary file %.200s",
-                                                  output->temporary);
+        return errno == EEXIST
+                   ? busy()
+                   : crit_fail_system(errno, CRIT_NO_OFFSET,
+                                      "cannot create the temporary file %.200s", output->temporary);
     if (!lock(output->fd)) {
         /* Whoever locked it takes it for a leftover and removes it. */
         close(output->fd);
@@ -135,8 +135,9 @@ static bool is_ours(const crit_output *output)
            by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
 }
 
-/* Make the new name last. The name is given by now and cannot be taken back, so this cannot fail the commit: the
- * file is complete and synced, and its name as durable as that of any file the application makes itself. */
+/* Make the new name last. The name is given by now and cannot be taken back, so this cannot fail
+ * the commit: the file is complete and synced, and its name as durable as that of any file the
+ * application makes itself. */
 static void sync_directory(int directory)
 {
     if (directory < 0)

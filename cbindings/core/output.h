@@ -1,7 +1,7 @@
 /* output.h - files that appear under their name complete and synced, or not at all.
  *
- * Begin, write to output->fd, commit; in every case end with close, which removes what was not committed.
- * May use error.h. Tests: tests/c/test_output.c, tests/test_core_packed.py.
+ * Begin, write to output->fd, commit; in every case end with close, which removes what was not
+ * committed. May use error.h. Tests: tests/c/test_output.c, tests/test_core_packed.py.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,17 +19,18 @@ typedef struct crit_output {
 } crit_output;
 
 /* Create the temporary file beside `target`, after clearing away one that a dead writer left.
- *   mode   permission bits, less umask: 0600 if crit_output_adopt follows, so that nobody else can read a
- *          private file's bytes meanwhile
- * Fails with ARG (unfit name), IO (EBUSY when a living process is writing the same target), NOSPACE. */
+ *   mode   permission bits, less umask: 0600 if crit_output_adopt follows, so that nobody else can
+ * read a private file's bytes meanwhile Fails with ARG (unfit name), IO (EBUSY when a living
+ * process is writing the same target), NOSPACE. */
 int crit_output_begin(crit_output *output, const char *target, mode_t mode);
 
-/* Give the temporary file the permission bits, and as far as possible owner and extended attributes, of an
- * open file. Fails with IO or NOSPACE; file systems without attributes are tolerated. */
+/* Give the temporary file the permission bits, and as far as possible owner and extended
+ * attributes, of an open file. Fails with IO or NOSPACE; file systems without attributes are
+ * tolerated. */
 int crit_output_adopt(crit_output *output, int fd, const struct stat *status);
 
-/* Sync the file, give it its name, sync the directory as far as that is possible. Fails with IO or NOSPACE; the name then
- * means what it meant before. */
+/* Sync the file, give it its name, sync the directory as far as that is possible. Fails with IO or
+ * NOSPACE; the name then means what it meant before. */
 int crit_output_commit(crit_output *output);
 
 /* Close; remove the temporary file if it was not committed. Keeps the thread's recorded error. */

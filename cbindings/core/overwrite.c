@@ -86,7 +86,8 @@ static int write_overwritten(crit_source *source, const crit_resolution *resolut
     return status == SCR_CRIT_OK ? crit_output_commit(output) : status;
 }
 
-int crit_overwrite(crit_source *source, const crit_resolution *resolution, const scr_crit_fill *fill)
+int crit_overwrite(crit_source *source, const crit_resolution *resolution,
+                   const scr_crit_fill *fill)
 {
     crit_output output;
     int status = crit_fields_verify(resolution->fields, resolution->field_count, source);

@@ -1,7 +1,7 @@
 /* pack.c - see pack.h.
  *
- * The source is read forward in windows that begin and end with critical bytes; a long uncritical run is
- * skipped. The header, which needs the checksums of all else, is written last.
+ * The source is read forward in windows that begin and end with critical bytes; a long uncritical
+ * run is skipped. The header, which needs the checksums of all else, is written last.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -60,7 +60,8 @@ static int size_header(crit_header *header, uint64_t payload_size, crit_parts *p
 {
     header->payload_size = payload_size;
     if (!crit_header_parts(header, parts))
-        return crit_fail(SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET, "a packed file would exceed 2^63 - 1 bytes");
+        return crit_fail(SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET,
+                         "a packed file would exceed 2^63 - 1 bytes");
     header->packed_size = parts->end;
     return SCR_CRIT_OK;
 }
@@ -149,7 +150,8 @@ static int gather_window(const window *w, crit_source *source, crit_payload_writ
 
 static int gather(crit_source *source, const crit_program *program, crit_payload_writer *payload)
 {
-    window w = {.runs = malloc(WINDOW_RUNS * sizeof *w.runs), .scratch = malloc(CRIT_WINDOW)};
+    window w = {.runs = malloc(WINDOW_RUNS * sizeof *w.runs),
+                .scratch = malloc(crit_window_size(source->size))};
     crit_cursor cursor;
     int status = SCR_CRIT_OK;
     if (w.runs == NULL || w.scratch == NULL)
@@ -178,8 +180,8 @@ static int write_tables(const crit_resolution *resolution, const crit_parts *par
         uint8_t bytes[CRIT_FIELD_SIZE];
         crit_field_store(bytes, &resolution->fields[i]);
         header->fields_crc = scr_crit_crc32c(header->fields_crc, bytes, sizeof bytes);
-        status = crit_write_at(fd, parts->fields + (uint64_t)i * CRIT_FIELD_SIZE, bytes,
-                               sizeof bytes);
+        status =
+            crit_write_at(fd, parts->fields + (uint64_t)i * CRIT_FIELD_SIZE, bytes, sizeof bytes);
     }
     return status;
 }

@@ -1,8 +1,8 @@
 /* packed.h - header, tables and trailer of a packed file (docs/format.md, section 2).
  *
- * Writing: fill in a crit_header, crit_header_finish, store. Reading: crit_packed_open verifies everything but
- * the payload. May use error.h, bytes.h, io.h, program.h and checksums.h.
- * Tests: tests/test_core_packed.py, tests/c/fuzz_packed.c.
+ * Writing: fill in a crit_header, crit_header_finish, store. Reading: crit_packed_open verifies
+ * everything but the payload. May use error.h, bytes.h, io.h, program.h and checksums.h. Tests:
+ * tests/test_core_packed.py, tests/c/fuzz_packed.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -56,7 +56,7 @@ int crit_source_claims_packed(crit_source *source, bool *claims);
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Fill in frame_bytes and frames as kept and codec demand. Fails with ARG when there are too many. */
+/* Fill in frame_bytes and frames as kept and codec demand. Fails with ARG if there are too many. */
 int crit_header_cut_frames(crit_header *header);
 
 /* Bytes of frame `index` before compression. */

@@ -1,4 +1,5 @@
-/* packed_header.c - marks, header and trailer of packed files, and where their parts lie; see packed.h.
+/* packed_header.c - marks, header and trailer of packed files, and where their parts lie; see
+ * packed.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -67,8 +68,8 @@ int crit_header_cut_frames(crit_header *header)
         const uint64_t units = share / FRAME_UNIT + (share % FRAME_UNIT != 0);
         header->frame_bytes = (units ? units : 1) * FRAME_UNIT;
     }
-    const uint64_t frames = header->kept / header->frame_bytes +
-                            (header->kept % header->frame_bytes != 0);
+    const uint64_t frames =
+        header->kept / header->frame_bytes + (header->kept % header->frame_bytes != 0);
     if (frames > UINT32_MAX)
         return crit_fail(SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET,
                          "%llu critical bytes are too many to compress in frames of 1 MiB",

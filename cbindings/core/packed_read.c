@@ -1,7 +1,8 @@
 /* packed_read.c - open a packed file and verify all of it but the payload; see packed.h.
  *
- * Order matters: marks and checksum of the header before its numbers are believed, sizes against the file's
- * length before anything is allocated by them, checksums of the tables before they are read.
+ * Order matters: marks and checksum of the header before its numbers are believed, sizes against
+ * the file's length before anything is allocated by them, checksums of the tables before they are
+ * read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -51,9 +52,10 @@ static int check_identity(const uint8_t *bytes)
     const bool intact =
         crit_load_u32(bytes + AT_HEADER_CRC) == scr_crit_crc32c(0, bytes, AT_HEADER_CRC);
     if (version > CRIT_PACKED_VERSION)
-        return crit_fail(SCR_CRIT_ERR_VERSION, AT_VERSION,
-                         "packed format %u is newer than this library's %d, or the header is damaged",
-                         version, CRIT_PACKED_VERSION);
+        return crit_fail(
+            SCR_CRIT_ERR_VERSION, AT_VERSION,
+            "packed format %u is newer than this library's %d, or the header is damaged", version,
+            CRIT_PACKED_VERSION);
     if (!intact)
         return crit_fail(SCR_CRIT_ERR_CHECKSUM, AT_HEADER_CRC,
                          "checksum of the header does not match: the file is damaged");
@@ -155,9 +157,9 @@ static int read_program(crit_packed *packed)
     int status = load_table(packed, packed->parts.table, packed->parts.fields, header->table_crc,
                             "program of runs", &packed->program);
     if (status == SCR_CRIT_OK)
-        status = crit_program_validate(packed->program.bytes, packed->program.size,
-                                       (int64_t)packed->parts.table, header->file_size,
-                                       &packed->facts);
+        status =
+            crit_program_validate(packed->program.bytes, packed->program.size,
+                                  (int64_t)packed->parts.table, header->file_size, &packed->facts);
     if (status != SCR_CRIT_OK)
         return status;
     if (packed->facts.kept != header->kept)
@@ -219,7 +221,8 @@ static int read_frames(crit_packed *packed)
             break;
     }
     if (sum != packed->header.payload_size)
-        return crit_fail(SCR_CRIT_ERR_FORMAT, base, "frames do not add up to the payload's %llu bytes",
+        return crit_fail(SCR_CRIT_ERR_FORMAT, base,
+                         "frames do not add up to the payload's %llu bytes",
                          (unsigned long long)packed->header.payload_size);
     return SCR_CRIT_OK;
 }

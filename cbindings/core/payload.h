@@ -15,7 +15,9 @@
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-enum { CRIT_FRAME_ROWS = 4096 }; /* rows of the table of frames that are held before they are written */
+enum {
+    CRIT_FRAME_ROWS = 4096
+}; /* rows of the table of frames that are held before they are written */
 
 typedef struct crit_payload_writer {
     int fd;
@@ -27,8 +29,8 @@ typedef struct crit_payload_writer {
     uint64_t filled;           /* bytes in it, before compression */
     uint64_t stored;           /* bytes of it as stored */
     uint32_t crc;              /* of those, less the buffer's bytes from `unsummed` on */
-    uint32_t frames_crc; /* of the rows so far */
-    uint8_t *buffer;     /* bytes not yet written or compressed */
+    uint32_t frames_crc;       /* of the rows so far */
+    uint8_t *buffer;           /* bytes not yet written or compressed */
     size_t buffered;
     size_t unsummed;
     uint8_t *compressed;
@@ -36,8 +38,8 @@ typedef struct crit_payload_writer {
     size_t row_count;
 } crit_payload_writer;
 
-/* Begin to write the payload of `header` at its place in an open file. Fails with CODEC or NOMEM; close
- * in every case. */
+/* Begin to write the payload of `header` at its place in an open file. Fails with CODEC or NOMEM;
+ * close in every case. */
 int crit_payload_writer_open(crit_payload_writer *writer, int fd, const crit_header *header,
                              const crit_parts *parts);
 
@@ -60,14 +62,15 @@ typedef struct crit_payload_reader {
     uint32_t crc;      /* codec none: of those that were */
     uint8_t *stored;   /* codec: a frame as stored */
     uint8_t *plain;    /* bytes fetched ahead */
+    size_t ahead;      /* how many at most: a frame, or all there are */
     size_t begin, end; /* of those not yet handed out */
 } crit_payload_reader;
 
 /* Begin to read. Fails with CODEC or NOMEM; close in every case. */
 int crit_payload_reader_open(crit_payload_reader *reader, const crit_packed *packed);
 
-/* Read exactly `size` critical bytes; the sum of sizes must not exceed the header's kept. A frame is
- * verified no later than when its last byte is handed out. Fails with CHECKSUM, FORMAT, IO. */
+/* Read exactly `size` critical bytes; the sum of sizes must not exceed the header's kept. A frame
+ * is verified no later than when its last byte is handed out. Fails with CHECKSUM, FORMAT, IO. */
 int crit_payload_read(crit_payload_reader *reader, uint8_t *target, size_t size);
 
 void crit_payload_reader_close(crit_payload_reader *reader);

@@ -8,7 +8,8 @@
 #include "error.h"
 #include "payload.h"
 
-/* Read ahead by a codec's frame; pieces larger than a quarter of it go straight to where they are wanted. */
+/* Read ahead by a codec's frame; pieces larger than a quarter of it go straight to where they are
+ * wanted. */
 enum { AHEAD = CRIT_CODEC_FRAME };
 
 int crit_payload_reader_open(crit_payload_reader *reader, const crit_packed *packed)
@@ -18,14 +19,15 @@ int crit_payload_reader_open(crit_payload_reader *reader, const crit_packed *pac
     reader->at = packed->parts.payload;
     if (packed->header.frames > 0)
         reader->left = crit_header_frame_length(&packed->header, 0);
-    reader->plain = malloc(AHEAD);
+    reader->ahead = packed->header.kept < AHEAD ? (size_t)packed->header.kept : AHEAD;
+    reader->plain = malloc(reader->ahead + 1);
     if (reader->plain == NULL)
-        return crit_fail_memory(AHEAD);
+        return crit_fail_memory(reader->ahead);
     if (packed->header.codec == SCR_CRIT_CODEC_NONE)
         return SCR_CRIT_OK;
-    reader->stored = malloc(CRIT_CODEC_FRAME + CRIT_CODEC_GROWTH);
+    reader->stored = malloc(reader->ahead + CRIT_CODEC_GROWTH);
     if (reader->stored == NULL)
-        return crit_fail_memory(CRIT_CODEC_FRAME);
+        return crit_fail_memory(reader->ahead);
     return crit_codec_open_decompressor(packed->header.codec, &reader->codec);
 }
 
@@ -43,10 +45,11 @@ static int check_crc(const crit_packed *packed, uint32_t frame, uint64_t end, ui
     uint32_t expected;
     crit_packed_frame(packed, frame, &stored, &expected);
     if (found != expected)
-        return crit_fail(SCR_CRIT_ERR_CHECKSUM, (int64_t)(end - stored),
-                         "checksum of frame %u, %llu bytes at offset %llu, does not match: the file is "
-                         "damaged",
-                         frame, (unsigned long long)stored, (unsigned long long)(end - stored));
+        return crit_fail(
+            SCR_CRIT_ERR_CHECKSUM, (int64_t)(end - stored),
+            "checksum of frame %u, %llu bytes at offset %llu, does not match: the file is "
+            "damaged",
+            frame, (unsigned long long)stored, (unsigned long long)(end - stored));
     return SCR_CRIT_OK;
 }
 
@@ -102,7 +105,7 @@ static int fetch_ahead(crit_payload_reader *reader)
     reader->begin = 0;
     if (reader->codec != NULL)
         return fetch_frame(reader);
-    reader->end = reader->left < AHEAD ? (size_t)reader->left : AHEAD;
+    reader->end = reader->left < reader->ahead ? (size_t)reader->left : reader->ahead;
     return fetch_plain(reader, reader->plain, reader->end);
 }
 
@@ -161,13 +164,13 @@ static int check_stored(const crit_packed *packed, uint8_t *scratch)
     return SCR_CRIT_OK;
 }
 
-static int check_plain(const crit_packed *packed, uint8_t *scratch)
+static int check_plain(const crit_packed *packed, uint8_t *scratch, size_t capacity)
 {
     crit_payload_reader reader;
     int status = crit_payload_reader_open(&reader, packed);
     uint64_t left = packed->header.kept;
     while (status == SCR_CRIT_OK && left > 0) {
-        const size_t n = left < CRIT_WINDOW ? (size_t)left : CRIT_WINDOW;
+        const size_t n = left < capacity ? (size_t)left : capacity;
         status = crit_payload_read(&reader, scratch, n);
         left -= n;
     }
@@ -177,11 +180,13 @@ static int check_plain(const crit_packed *packed, uint8_t *scratch)
 
 int crit_payload_check(const crit_packed *packed)
 {
-    uint8_t *scratch = malloc(CRIT_WINDOW);
+    /* A frame as stored fits too. */
+    const size_t capacity = crit_window_size(packed->header.kept + CRIT_CODEC_GROWTH);
+    uint8_t *scratch = malloc(capacity);
     if (scratch == NULL)
-        return crit_fail_memory(CRIT_WINDOW);
+        return crit_fail_memory(capacity);
     const int status = crit_codec_usable(packed->header.codec) == SCR_CRIT_OK
-                           ? check_plain(packed, scratch)
+                           ? check_plain(packed, scratch, capacity)
                            : check_stored(packed, scratch);
     free(scratch);
     return status;

@@ -93,8 +93,8 @@ static int flush_plain(crit_payload_writer *writer)
     return store(writer, writer->buffer, size);
 }
 
-/* Plain bytes of one frame. They may be written later than their frame ends: only checksums care about
- * frames. */
+/* Plain bytes of one frame. They may be written later than their frame ends: only checksums care
+ * about frames. */
 static int put_plain(crit_payload_writer *writer, const uint8_t *data, size_t size)
 {
     const bool large = size > BUFFER_SIZE / 4;

@@ -1,7 +1,7 @@
 /* program.h - programs of runs (docs/format.md, section 1): build, validate, walk.
  *
- * A program tells which bytes of a file are critical. The builder writes one, the validator establishes by
- * arithmetic alone what it comes to, the cursor yields its maximal critical runs.
+ * A program tells which bytes of a file are critical. The builder writes one, the validator
+ * establishes by arithmetic alone what it comes to, the cursor yields its maximal critical runs.
  * May use error.h. Tests: tests/c/test_program.c, tests/test_core_packed.py.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -45,26 +45,28 @@ typedef struct crit_program {
 void crit_program_init(crit_program *program);
 void crit_program_free(crit_program *program);
 
-/* Append a run; joins a run of the same kind right before it on the same level. length 0 adds nothing.
- * Fail with NOMEM, or FORMAT when the joined run exceeds CRIT_PROGRAM_MAX_LENGTH. */
+/* Append a run; joins a run of the same kind right before it on the same level. length 0 adds
+ * nothing. Fail with NOMEM, or FORMAT when the joined run exceeds CRIT_PROGRAM_MAX_LENGTH. */
 int crit_program_keep(crit_program *program, uint64_t length);
 int crit_program_drop(crit_program *program, uint64_t length);
 int crit_program_run(crit_program *program, bool critical, uint64_t length);
 
 /* What is appended between begin and end is repeated `count` times. A count of 0 takes the body out
  * again, a count of 1 leaves it as it is, a body that is a single run becomes one longer run.
- * begin fails with FORMAT when CRIT_PROGRAM_DEPTH loops are open, or NOMEM; end with FORMAT when none is. */
+ * begin fails with FORMAT when CRIT_PROGRAM_DEPTH loops are open, or NOMEM; end with FORMAT when
+ * none is. */
 int crit_program_loop_begin(crit_program *program);
 int crit_program_loop_end(crit_program *program, uint64_t count);
 
-/* Append operations of an existing program, which the caller has validated. Its loops count towards the
- * depth: facts.depth + program->depth must not exceed CRIT_PROGRAM_DEPTH, else FORMAT. */
+/* Append operations of an existing program, which the caller has validated. Its loops count towards
+ * the depth: facts.depth + program->depth must not exceed CRIT_PROGRAM_DEPTH, else FORMAT. */
 int crit_program_append(crit_program *program, const uint8_t *bytes, size_t size, unsigned depth);
 
-/* ---- Encoder of irregular runs (behind scr_crit_encode_runs) ---------------------------------- */
+/* ---- Encoder of irregular runs (behind scr_crit_encode_runs) -------------------------------- */
 
-/* Append sorted, disjoint, non-empty critical runs over `length` bytes, as run lengths or as a bitmap,
- * whichever is smaller. Fails with ARG, naming the index, when the runs are not so; NOMEM. */
+/* Append sorted, disjoint, non-empty critical runs over `length` bytes, as run lengths or as a
+ * bitmap, whichever is smaller. Fails with ARG, naming the index, when the runs are not so; NOMEM.
+ */
 int crit_program_encode_runs(crit_program *program, const uint64_t *starts, const uint64_t *stops,
                              size_t count, uint64_t length);
 
@@ -121,7 +123,8 @@ typedef struct crit_cursor {
 
 void crit_cursor_open(crit_cursor *cursor, const uint8_t *bytes, size_t size);
 
-/* Fetch the next maximal critical run. Returns false at the end; then cursor->position is the length. */
+/* Fetch the next maximal critical run. Returns false at the end; then cursor->position is the
+ * length. */
 bool crit_cursor_next(crit_cursor *cursor, crit_run *run);
 
 #endif

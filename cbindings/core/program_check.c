@@ -10,8 +10,8 @@
 #include "error.h"
 #include "program.h"
 
-/* Walking a program may take this many steps per kept byte and per byte of program. What the builder
- * makes stays far below; a hostile program could otherwise keep a reader busy for years. */
+/* Walking a program may take this many steps per kept byte and per byte of program. What the
+ * builder makes stays far below; a hostile program could otherwise keep a reader busy for years. */
 enum { STEPS_PER_BYTE = 64 };
 
 /* A stretch of the file, as far as the sums need to know it. */
@@ -67,8 +67,8 @@ static bool span_is_uniform(const span *body)
     return body->kept == 0 || body->kept == body->length;
 }
 
-/* `size`: of the body's program. The cursor looks at the body before it repeats it, and need not repeat what is
- * uniform. */
+/* `size`: of the body's program. The cursor looks at the body before it repeats it, and need not
+ * repeat what is uniform. */
 static bool span_repeat(span *body, uint64_t count, uint64_t size)
 {
     uint64_t length;
@@ -245,8 +245,7 @@ static int check_operations(checker *check, const uint8_t *at, const uint8_t *en
 
 static int check_steps(const checker *check, const span *all, size_t size)
 {
-    const uint64_t allowed =
-        crit_multiply_capped(crit_add_capped(all->kept, size), STEPS_PER_BYTE);
+    const uint64_t allowed = crit_multiply_capped(crit_add_capped(all->kept, size), STEPS_PER_BYTE);
     if (all->steps > allowed)
         return bad(check, check->begin, "walking it takes far more steps than it keeps bytes");
     return SCR_CRIT_OK;

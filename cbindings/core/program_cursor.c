@@ -1,7 +1,8 @@
 /* program_cursor.c - walk a validated program of runs; see program.h.
  *
- * Every load is bounded by the operation it belongs to, so that bytes which changed after validation (a file
- * overwritten while mapped) can make the walk wrong, never unsafe: the caller compares the sums.
+ * Every load is bounded by the operation it belongs to, so that bytes which changed after
+ * validation (a file overwritten while mapped) can make the walk wrong, never unsafe: the caller
+ * compares the sums.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,8 +47,8 @@ static uint64_t bits_from(const uint8_t *data, const uint8_t *data_end, uint64_t
 }
 
 /* How many of the bits [bit, bits) from the first on are alike; *kind tells which. */
-static uint64_t alike_bits(const uint8_t *data, const uint8_t *data_end, uint64_t bit, uint64_t bits,
-                           bool *kind)
+static uint64_t alike_bits(const uint8_t *data, const uint8_t *data_end, uint64_t bit,
+                           uint64_t bits, bool *kind)
 {
     const uint64_t begin = bit;
     *kind = data[bit / 8] >> (bit % 8) & 1;
@@ -80,10 +81,10 @@ static piece next_bits(crit_cursor *cursor)
 /* An operation as it stands in the program. */
 typedef struct operation {
     uint8_t code;
-    bool critical;           /* KEEP, DROP, first of RUNS */
-    uint64_t number;         /* length, count or unit */
-    uint64_t bits;           /* BITMAP */
-    const uint8_t *data;     /* LOOP, RUNS, BITMAP */
+    bool critical;       /* KEEP, DROP, first of RUNS */
+    uint64_t number;     /* length, count or unit */
+    uint64_t bits;       /* BITMAP */
+    const uint8_t *data; /* LOOP, RUNS, BITMAP */
     const uint8_t *data_end;
 } operation;
 
@@ -117,14 +118,15 @@ static bool load_operation(const uint8_t **at, const uint8_t *end, operation *op
                op->number != 0 && size != 0 && load_data(at, end, size, op);
     case CRIT_OP_BITMAP:
         return crit_varint_load(at, end, &op->number) && crit_varint_load(at, end, &op->bits) &&
-               op->number != 0 && op->bits != 0 && load_data(at, end, op->bits / 8 + (op->bits % 8 != 0), op);
+               op->number != 0 && op->bits != 0 &&
+               load_data(at, end, op->bits / 8 + (op->bits % 8 != 0), op);
     default:
         return false;
     }
 }
 
-/* Whether [at, end) is of one kind throughout, as a look at each operation tells; its length then. The
- * sum cannot wrap in a validated program. */
+/* Whether [at, end) is of one kind throughout, as a look at each operation tells; its length then.
+ * The sum cannot wrap in a validated program. */
 static bool is_uniform(const uint8_t *at, const uint8_t *end, unsigned depth, piece *all)
 {
     bool any = false;
@@ -176,12 +178,13 @@ static bool enter_loop(crit_cursor *cursor, const operation *op, piece *next)
     return true;
 }
 
-/* Begin the next operation. Returns false at the end of the program; next->length is 0 when the operation is
- * one that must be entered first. */
+/* Begin the next operation. Returns false at the end of the program; next->length is 0 when the
+ * operation is one that must be entered first. */
 static bool begin_operation(crit_cursor *cursor, piece *next)
 {
     operation op;
-    if (!load_operation(&cursor->levels[cursor->depth].next, cursor->levels[cursor->depth].end, &op))
+    if (!load_operation(&cursor->levels[cursor->depth].next, cursor->levels[cursor->depth].end,
+                        &op))
         return stop_damaged(cursor);
     next->critical = op.critical;
     next->length = 0;

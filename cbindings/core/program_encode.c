@@ -1,4 +1,5 @@
-/* program_encode.c - irregular runs as run lengths or as a bitmap, whichever is smaller; see program.h.
+/* program_encode.c - irregular runs as run lengths or as a bitmap, whichever is smaller; see
+ * program.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,14 +19,14 @@ typedef struct run_list {
 
 /* What the two encodings would come to. */
 typedef struct survey {
-    uint64_t unit;      /* of the bitmap: divides every run and gap between first and last run */
-    uint64_t first;     /* first and last critical byte + 1 */
+    uint64_t unit;  /* of the bitmap: divides every run and gap between first and last run */
+    uint64_t first; /* first and last critical byte + 1 */
     uint64_t last;
     uint64_t lengths;   /* number of run lengths, uncritical ones included */
     uint64_t data_size; /* bytes of their varints */
 } survey;
 
-/* Fetch the maximal run that begins at *index, and move *index behind it. Returns false at the end. */
+/* Fetch the maximal run that begins at *index, move *index behind it. Returns false at the end. */
 static bool next_run(const run_list *runs, size_t *index, crit_run *run)
 {
     if (*index == runs->count)
@@ -47,11 +48,11 @@ static int check_runs(const run_list *runs)
     for (size_t i = 0; i < runs->count; i++) {
         if (runs->starts[i] < before || runs->stops[i] <= runs->starts[i] ||
             runs->stops[i] > runs->length)
-            return crit_fail(SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET,
-                             "run %zu is [%llu, %llu), expected a non-empty one within [%llu, %llu)",
-                             i, (unsigned long long)runs->starts[i],
-                             (unsigned long long)runs->stops[i], (unsigned long long)before,
-                             (unsigned long long)runs->length);
+            return crit_fail(
+                SCR_CRIT_ERR_ARG, CRIT_NO_OFFSET,
+                "run %zu is [%llu, %llu), expected a non-empty one within [%llu, %llu)", i,
+                (unsigned long long)runs->starts[i], (unsigned long long)runs->stops[i],
+                (unsigned long long)before, (unsigned long long)runs->length);
         before = runs->stops[i];
     }
     return SCR_CRIT_OK;
@@ -199,8 +200,8 @@ int crit_program_encode_runs(crit_program *program, const uint64_t *starts, cons
     return append_runs(program, &runs, &found);
 }
 
-int scr_crit_encode_runs(const uint64_t *starts, const uint64_t *stops, size_t count, uint64_t length,
-                         uint8_t *buffer, size_t capacity, size_t *size)
+int scr_crit_encode_runs(const uint64_t *starts, const uint64_t *stops, size_t count,
+                         uint64_t length, uint8_t *buffer, size_t capacity, size_t *size)
 {
     if (size == NULL || (buffer == NULL && capacity != 0) ||
         ((starts == NULL || stops == NULL) && count != 0))

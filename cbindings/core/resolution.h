@@ -25,8 +25,9 @@ typedef struct crit_resolution {
 void crit_resolution_init(crit_resolution *resolution);
 void crit_resolution_free(crit_resolution *resolution);
 
-/* Validate program and fields against the file's size, and fill in the facts. Every resolution passes here
- * before it is used. Fails with FORMAT, or MISFIT when the program's length is not `file_size`. */
+/* Validate program and fields against the file's size, and fill in the facts. Every resolution
+ * passes here before it is used. Fails with FORMAT, or MISFIT when the program's length is not
+ * `file_size`. */
 int crit_resolution_check(crit_resolution *resolution, uint64_t file_size);
 
 #endif

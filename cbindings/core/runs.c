@@ -1,4 +1,5 @@
-/* runs.c - critical runs of a whole file by its plan, or of a packed file; public functions of scr_crit.h.
+/* runs.c - critical runs of a whole file by its plan, or of a packed file; public functions of
+ * scr_crit.h.
  *
  * Tests: tests/test_core_packed.py, tests/test_plan.py.
  *

@@ -1,7 +1,7 @@
 /* temp_path.c - the name of the temporary file that belongs to a target.
  *
- * The name depends on the target's last component alone, and its length on nothing: it fits NAME_MAX
- * however long the target's is. Tests: tests/test_core_packed.py.
+ * The name depends on the target's last component alone, and its length on nothing: it fits
+ * NAME_MAX however long the target's is. Tests: tests/test_core_packed.py.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

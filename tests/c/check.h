@@ -1,7 +1,7 @@
 /* check.h - the least that a C test needs: conditions that name themselves when they do not hold.
  *
- * A test is a program: it runs its cases, prints what failed, and exits with 1 if anything did. The runner is
- * tests/test_c_core.py.
+ * A test is a program: it runs its cases, prints what failed, and exits with 1 if anything did. The
+ * runner is tests/test_c_core.py.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -22,7 +22,8 @@ static char scratch_folder[PATH_MAX - NAME_MAX - 2];
 static inline void scratch_enter(void)
 {
     const char *base = getenv("TMPDIR");
-    snprintf(scratch_folder, sizeof scratch_folder, "%s/scr_crit_test.XXXXXX", base ? base : "/tmp");
+    snprintf(scratch_folder, sizeof scratch_folder, "%s/scr_crit_test.XXXXXX",
+             base ? base : "/tmp");
     if (mkdtemp(scratch_folder) == NULL || chdir(scratch_folder) != 0) {
         perror(scratch_folder);
         exit(2);

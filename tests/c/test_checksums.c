@@ -31,19 +31,19 @@ static void malformed_fields_are_refused(void)
 {
     CHECK_STATUS(crit_fields_check(&good, 1, 100, 0), SCR_CRIT_OK);
     CHECK_STATUS(crit_fields_check(NULL, 0, 0, 0), SCR_CRIT_OK);
-    REFUSED({2, 1, 10, 20, {0, 0}});                            /* kind */
-    REFUSED({1, 0, 10, 20, {0, 0}});                            /* places */
+    REFUSED({2, 1, 10, 20, {0, 0}}); /* kind */
+    REFUSED({1, 0, 10, 20, {0, 0}}); /* places */
     REFUSED({1, 3, 10, 20, {0, 0}});
-    REFUSED({1, 1, 10, 20, {0, 50}});                           /* a second place that is none */
-    REFUSED({1, 1, 10, 91, {0, 0}});                            /* covered beyond the end */
+    REFUSED({1, 1, 10, 20, {0, 50}}); /* a second place that is none */
+    REFUSED({1, 1, 10, 91, {0, 0}});  /* covered beyond the end */
     REFUSED({1, 1, 101, 0, {0, 0}});
     REFUSED({1, 1, 10, UINT64_MAX, {0, 0}});
-    REFUSED({1, 1, 10, 20, {97, 0}});                           /* place beyond the end */
+    REFUSED({1, 1, 10, 20, {97, 0}}); /* place beyond the end */
     REFUSED({1, 1, 10, 20, {UINT64_MAX, 0}});
-    REFUSED({1, 1, 10, 20, {7, 0}});                            /* among the covered bytes */
+    REFUSED({1, 1, 10, 20, {7, 0}}); /* among the covered bytes */
     REFUSED({1, 1, 10, 20, {29, 0}});
-    REFUSED({1, 1, 10, 20, {40, 0}}, {1, 1, 29, 5, {40, 0}});   /* overlapping */
-    REFUSED({1, 1, 30, 20, {0, 0}}, {1, 1, 10, 5, {0, 0}});     /* out of order */
+    REFUSED({1, 1, 10, 20, {40, 0}}, {1, 1, 29, 5, {40, 0}}); /* overlapping */
+    REFUSED({1, 1, 30, 20, {0, 0}}, {1, 1, 10, 5, {0, 0}});   /* out of order */
 }
 
 static void edges_are_allowed(void)

@@ -1,7 +1,8 @@
 /* test_crc.c - CRC-32C and CRC-32 against published values, and the means against each other.
  *
- * The vectors of CRC-32C are those of RFC 3720, appendix B.4; the check values over "123456789" those of
- * Williams' "A painless guide to CRC error detection algorithms" and its successors' catalogue.
+ * The vectors of CRC-32C are those of RFC 3720, appendix B.4; the check values over "123456789"
+ * those of Williams' "A painless guide to CRC error detection algorithms" and its successors'
+ * catalogue.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -69,7 +70,7 @@ static void fill_randomly(uint8_t *data, size_t size)
 /* Lengths around the blocks of the three-way loop, at every alignment. */
 static void means_agree(const uint8_t *data)
 {
-    static const size_t lengths[] = {0,   1,   7,    8,    9,     63,    767,   768,  769,
+    static const size_t lengths[] = {0,   1,   7,    8,    9,     63,    767,   768,   769,
                                      775, 776, 1536, 2303, 12287, 12288, 12289, 13056, 39000};
     crit_crc32c_means *instruction = crit_crc32c_instruction();
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)

@@ -1,8 +1,9 @@
 /* test_faults.c - every system call and allocation fails once, at every place where one is made.
  *
- * Whatever fails, the source and an older target stay as they were, no temporary file stays behind, no memory leaks
- * (under a sanitizer), and the status tells what happened. Short transfers and EINTR change nothing at all.
- * Linked with -Wl,--wrap for the functions below; needs real files, which live in $TMPDIR.
+ * Whatever fails, the source and an older target stay as they were, no temporary file stays behind,
+ * no memory leaks (under a sanitizer), and the status tells what happened. Short transfers and
+ * EINTR change nothing at all. Linked with -Wl,--wrap for the functions below; needs real files,
+ * which live in $TMPDIR.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -17,14 +18,24 @@
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
-enum call { CALL_OPEN, CALL_PREAD, CALL_PWRITE, CALL_FSYNC, CALL_FTRUNCATE, CALL_RENAME, CALL_FCHMOD, CALL_MALLOC, CALLS };
-static const char *const call_names[CALLS] = {"open",  "pread",  "pwrite", "fsync",
+enum call {
+    CALL_OPEN,
+    CALL_PREAD,
+    CALL_PWRITE,
+    CALL_FSYNC,
+    CALL_FTRUNCATE,
+    CALL_RENAME,
+    CALL_FCHMOD,
+    CALL_MALLOC,
+    CALLS
+};
+static const char *const call_names[CALLS] = {"open",      "pread",  "pwrite", "fsync",
                                               "ftruncate", "rename", "fchmod", "malloc"};
 
-static int faulty = -1;  /* which call fails */
-static int countdown;    /* at its how-manieth time, from 1 on; 0: never again */
+static int faulty = -1; /* which call fails */
+static int countdown;   /* at its how-manieth time, from 1 on; 0: never again */
 static int fault_errno;
-static bool disturbed;   /* transfers are cut short and interrupted */
+static bool disturbed; /* transfers are cut short and interrupted */
 static unsigned disturbances;
 
 static bool fails(int call)

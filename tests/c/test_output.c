@@ -1,4 +1,5 @@
-/* test_output.c - files that appear complete or not at all (core/output.h), and their temporary names.
+/* test_output.c - files that appear complete or not at all (core/output.h), and their temporary
+ * names.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -69,8 +70,8 @@ static void living_writer_is_left_alone(void)
     crit_output_close(&second);
 }
 
-/* Where locks do not work, somebody may have taken the temporary name: what lies there is not ours to
- * rename, nor to remove. */
+/* Where locks do not work, somebody may have taken the temporary name: what lies there is not ours
+ * to rename, nor to remove. */
 static void stolen_name_is_not_committed(void)
 {
     crit_output output;

@@ -156,26 +156,26 @@ static void check_refused(const uint8_t *bytes, size_t size, int64_t offset)
 
 static void malformed_programs_are_refused(void)
 {
-    REFUSED(0, 0);                     /* unknown operations */
+    REFUSED(0, 0); /* unknown operations */
     REFUSED(0, 6, 1);
-    REFUSED(1, 1);                     /* cut off */
+    REFUSED(1, 1); /* cut off */
     REFUSED(1, 1, 0x80);
-    REFUSED(1, 2, 0);                  /* an empty run */
-    REFUSED(3, 1, 1, 2, 0x80, 0x00);   /* not the shortest form */
-    REFUSED(1, 3, 1, 2, 1, 1);         /* a loop of one */
-    REFUSED(1, 3, 2, 0);               /* of nothing */
-    REFUSED(1, 3, 2, 3, 1, 1);         /* beyond the end */
-    REFUSED(4, 3, 2, 1, 1, 5);         /* body cut off by its own size */
-    REFUSED(1, 4, 2, 1, 1, 1);         /* RUNS: first run of a third kind */
-    REFUSED(1, 4, 0, 0, 0);            /* none */
-    REFUSED(1, 4, 0, 3, 2, 1, 1);      /* more runs than bytes */
-    REFUSED(1, 4, 0, 1, 2, 1);         /* data beyond the end */
-    REFUSED(5, 4, 0, 1, 2, 1, 1);      /* data left over */
-    REFUSED(4, 4, 0, 1, 1, 0);         /* an empty run */
-    REFUSED(1, 5, 0, 8, 1);            /* BITMAP: unit 0 */
-    REFUSED(1, 5, 1, 0, 1);            /* no bits */
-    REFUSED(1, 5, 1, 9, 1);            /* data beyond the end */
-    REFUSED(3, 5, 1, 3, 8);            /* unused bits */
+    REFUSED(1, 2, 0);                /* an empty run */
+    REFUSED(3, 1, 1, 2, 0x80, 0x00); /* not the shortest form */
+    REFUSED(1, 3, 1, 2, 1, 1);       /* a loop of one */
+    REFUSED(1, 3, 2, 0);             /* of nothing */
+    REFUSED(1, 3, 2, 3, 1, 1);       /* beyond the end */
+    REFUSED(4, 3, 2, 1, 1, 5);       /* body cut off by its own size */
+    REFUSED(1, 4, 2, 1, 1, 1);       /* RUNS: first run of a third kind */
+    REFUSED(1, 4, 0, 0, 0);          /* none */
+    REFUSED(1, 4, 0, 3, 2, 1, 1);    /* more runs than bytes */
+    REFUSED(1, 4, 0, 1, 2, 1);       /* data beyond the end */
+    REFUSED(5, 4, 0, 1, 2, 1, 1);    /* data left over */
+    REFUSED(4, 4, 0, 1, 1, 0);       /* an empty run */
+    REFUSED(1, 5, 0, 8, 1);          /* BITMAP: unit 0 */
+    REFUSED(1, 5, 1, 0, 1);          /* no bits */
+    REFUSED(1, 5, 1, 9, 1);          /* data beyond the end */
+    REFUSED(3, 5, 1, 3, 8);          /* unused bits */
     REFUSED(1, 4);
     REFUSED(1, 5);
 }
@@ -243,7 +243,8 @@ static void huge_counts_cost_nothing(void)
     CHECK_U64(facts.dropped_runs, UINT64_C(1) << 60);
 }
 
-/* One critical byte and thousands of tiny drops, again and again: refused, since walking it is mostly steps. */
+/* One critical byte and thousands of tiny drops, again and again: refused, since walking it is
+ * mostly steps. */
 static void busy_programs_are_refused(void)
 {
     uint8_t *bytes = calloc(1, 3 * MANY);
@@ -274,12 +275,13 @@ static void length_must_be_the_expected_one(void)
 
 static void pieces_are_joined_across_operations(void)
 {
-    const uint8_t runs[] = {1, 2, 4, 1, 3, 3, 1, 2, 1, 5, 2, 3, 5}; /* KEEP, RUNS #..#, BITMAP #.# */
+    const uint8_t runs[] = {1, 2, 4, 1, 3, 3, 1,
+                            2, 1, 5, 2, 3, 5}; /* KEEP, RUNS #..#, BITMAP #.# */
     expect_mask(runs, sizeof runs, "###..###..##");
     /* LOOP 2 { DROP 1 KEEP 1 } LOOP 3 { KEEP 1 } DROP 2 */
     const uint8_t loops[] = {3, 2, 4, 2, 1, 1, 1, 3, 3, 2, 1, 1, 2, 2};
     expect_mask(loops, sizeof loops, ".#.####..");
-    /* LOOP 2 { BITMAP ###, KEEP 1 } and LOOP 2 { RUNS one run of 2 }: uniform each in its own way */
+    /* LOOP 2 { BITMAP ###, KEEP 1 } and LOOP 2 { RUNS one run of 2 }: uniform, each its way */
     const uint8_t uniform[] = {3, 2, 6, 5, 1, 3, 7, 1, 1, 3, 2, 5, 4, 0, 1, 1, 2};
     expect_mask(uniform, sizeof uniform, "########....");
     expect_mask(NULL, 0, "");
@@ -303,8 +305,8 @@ static void bitmaps_of_all_phases(void)
         }
 }
 
-/* Bytes that change under the cursor (a file overwritten while mapped) may give wrong runs, never a look
- * outside or an endless walk. */
+/* Bytes that change under the cursor (a file overwritten while mapped) may give wrong runs, never a
+ * look outside or an endless walk. */
 static void damaged_programs_are_survived(void)
 {
     const uint8_t good[] = {3, 2, 14, 1, 1, 2, 1, 4, 1, 3, 3, 1, 2, 1, 5, 2, 3, 5, 2, 9};

@@ -1,4 +1,5 @@
-/* test_source.c - files and buffers as the source of a pack (core/source.h), and regions (core/io.h).
+/* test_source.c - files and buffers as the source of a pack (core/source.h), and regions
+ * (core/io.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,7 +33,7 @@ static void every_range_reads_alike(crit_source *source, const uint8_t *bytes)
 
 static void buffers_are_one_file(const uint8_t *bytes)
 {
-    const scr_crit_buffer pieces[] = {{NULL, 0},        {bytes, 1},      {bytes + 1, 299},
+    const scr_crit_buffer pieces[] = {{NULL, 0},        {bytes, 1},       {bytes + 1, 299},
                                       {bytes + 300, 0}, {bytes + 300, 1}, {bytes + 301, 699},
                                       {bytes, 0}};
     crit_source source;
