@@ -10,10 +10,12 @@ from typing import Any, Literal, NoReturn
 
 from ._core import ffi, lib
 from .errors import (
+    ChangedError,
     ChecksumError,
     CodecError,
     CritError,
     NestedError,
+    NoGainError,
     NoMatchError,
     PackedError,
     PlanError,
@@ -21,14 +23,6 @@ from .errors import (
 )
 
 PathLike = str | os.PathLike[str]
-
-
-class NoGainError(PackedError):
-    """Packing would not make the file smaller; it should stay whole."""
-
-
-class ChangedError(StorageError):
-    """The source changed while it was being packed; nothing was written."""
 
 
 # CritError where the status does not tell what was read: see `raise_failure`.

@@ -101,6 +101,10 @@ class NestedError(PackedError):
     """The source of a pack is already a packed file."""
 
 
+class NoGainError(PackedError):
+    """Packing would not make the file smaller; it should stay whole."""
+
+
 class CodecError(PackedError):
     """The payload's codec is unknown or not built in."""
 
@@ -115,6 +119,10 @@ class StorageError(CritError, OSError):
     def __reduce__(self) -> tuple[Any, ...]:
         # OSError keeps errno outside of __dict__.
         return (_rebuild, (type(self), self.message, {**self.__dict__, "errno": self.errno}))
+
+
+class ChangedError(StorageError):
+    """The source changed while it was being packed; nothing was written."""
 
 
 class ProfileError(CritError):

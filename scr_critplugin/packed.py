@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._core import ffi, lib
-from ._core_errors import ChangedError, NoGainError, PathLike, require_ok
+from ._core_errors import PathLike, require_ok
 from ._npz import VirtualNpz, read_npz, virtual_npz
 from ._storage import replace_file, temp_path
 from .criticality import MAP_FORMAT_VERSION, CriticalityMap
@@ -27,10 +27,8 @@ from .layout import Layout
 from .plan import Plan, compile_plan, load_plan
 
 __all__ = [
-    "ChangedError",
     "CoreVersion",
     "Fill",
-    "NoGainError",
     "PackedInfo",
     "check",
     "copy",

@@ -27,6 +27,7 @@ from scr_critplugin.errors import (
     CritError,
     LayoutError,
     NestedError,
+    NoGainError,
     NoMatchError,
     PackedError,
     StorageError,
@@ -118,7 +119,7 @@ def test_what_is_critical_survives_and_the_rest_is_fill(
         assert measured.dropped_bytes == len(mask) - mask.sum()
         try:
             info = packed.pack(source, target, plan, entry=0)
-        except packed.NoGainError:
+        except NoGainError:
             assert measured.packed_bytes >= len(mask) and not target.exists()
         else:
             assert info.packed_bytes == target.stat().st_size == measured.packed_bytes
@@ -285,7 +286,7 @@ def test_a_packed_source_is_refused(packed_state: Path, plan: Plan, tmp_path: Pa
 def test_no_gain_is_said(tmp_path: Path) -> None:
     plan, _ = half_plan(4)
     (tmp_path / "small").write_bytes(bytes(32))
-    with pytest.raises(packed.NoGainError) as caught:
+    with pytest.raises(NoGainError) as caught:
         packed.pack(tmp_path / "small", tmp_path / "packed", plan, entry=0)
     assert caught.value.path == str(tmp_path / "small")
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
