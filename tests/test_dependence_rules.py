@@ -477,7 +477,6 @@ def test_primitives_that_fall_back_to_dense() -> None:
             raw for raw in fallen if "stats" not in raw.__module__ and raw.__module__.startswith("scipy")
         ]
         assert {raw.__name__ for raw in of_scipy} == {
-            "multigammaln",
             "odeint",
             "solve_banded",
             "solve_sylvester",
