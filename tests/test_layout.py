@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scr_critplugin.errors import LayoutError, StorageError
+from scr_critplugin.errors import LayoutError, NoMatchError, StorageError
 from scr_critplugin.layout import (
     REST,
     Array,
@@ -32,6 +32,7 @@ from scr_critplugin.layout import (
     Record,
     fixed_length,
 )
+from scr_critplugin.regions import mask_from_runs
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "layout.md"
 PARTICLE = np.dtype([("x", "<f8", (3,)), ("v", [("r", "<f4"), ("phi", "<f4")]), ("id", "<i4")], align=True)
@@ -541,6 +542,47 @@ def test_every_section_is_found_where_it_was_written(
     assert places(layout, path, content) == expected
     again = Layout.loads(Layout((layout,)).to_toml())
     assert again.files == (layout,)
+
+
+@settings(deadline=None, max_examples=200)
+@given(files_with_layouts(), st.data())
+@pytest.mark.filterwarnings("ignore:no map knows")
+def test_the_core_finds_the_same_places(
+    tmp_path_factory: pytest.TempPathFactory,
+    drawn: tuple[FileLayout, bytes, list[tuple[str, int, int]]],
+    data: st.DataObject,
+) -> None:
+    """Sound and damaged files: what the core drops lies where locate says, and both refuse the same files."""
+    from scr_critplugin import packed
+    from scr_critplugin.criticality import CriticalityMap
+    from scr_critplugin.plan import compile_plan
+
+    layout, content, _ = drawn
+    by_hand = [
+        dataclasses.replace(each, critical_bytes=((0, 3), (30, 31))) if isinstance(each, Record) else each
+        for each in layout.sections
+    ]
+    layout = dataclasses.replace(layout, sections=tuple(by_hand))
+    changed = bytearray(content) + bytes(data.draw(st.sampled_from([0, 0, 1, 24, 40])))
+    for _ in range(data.draw(st.integers(0, 2))):
+        if changed:
+            changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.sampled_from([0, 1, 7, 255]))
+    path = tmp_path_factory.getbasetemp() / "by both"
+    path.write_bytes(changed)
+    plan = compile_plan(CriticalityMap([]), Layout((layout,)))
+    try:
+        found = layout.locate(path)
+    except LayoutError:
+        with pytest.raises(NoMatchError):
+            packed.runs(path, plan, entry=0)
+        return
+    expected = np.ones(len(changed), np.bool_)
+    for place in found:
+        if isinstance(place.section, Record):
+            mask = place.section.declared_mask()
+            assert mask is not None
+            expected[place.offset : place.offset + place.length] = np.tile(mask, place.count)
+    assert np.array_equal(mask_from_runs(packed.runs(path, plan, entry=0), expected.shape), expected)
 
 
 # TOML -------------------------------------------------------------------------------------------------------
