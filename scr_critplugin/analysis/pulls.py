@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container, Hashable, Sequence
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,6 +266,8 @@ def _set_where(result: Any, needed: Mask, into: BoolArray) -> None:
 
 def _visits_once(index: Any) -> bool:
     """True if the index names no element twice, so that ``into[index] |= mask`` loses nothing."""
+    if isinstance(index, (int, slice)):
+        return True
     parts = index if isinstance(index, tuple) else (index,)
     arrays = [part for part in parts if isinstance(part, (np.ndarray, list))]
     return all(np.asarray(part).dtype == bool for part in arrays) and len(arrays) <= 1
@@ -367,16 +370,22 @@ def tensordot_product(call: Call, needed: BoolArray, argnum: int, into: BoolArra
 
 def einsum_product(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None:
     """``einsum``, with subscripts as a string or as lists."""
+    operands, result = _einsum_labels(tuple(tuple(a) if isinstance(a, list) else a for a in call.args))
+    place = argnum - 1 if isinstance(call.args[0], str) else argnum // 2
+    labelled(needed, result, operands[place], into)
+
+
+@cache
+def _einsum_labels(arguments: tuple[Any, ...]) -> tuple[list[str], str]:
+    """Labels of the operands and of the result, implicit ones and ellipses spelt out."""
     from autograd.numpy.numpy_wrapper import parse_einsum_input
 
-    named = isinstance(call.args[0], str)
-    operands = [
-        np.broadcast_to(0.0, call.shape_at(i)) if isinstance(arg, Shaped) else arg
-        for i, arg in enumerate(call.args)
+    given = [
+        np.broadcast_to(0.0, cast("tuple[int, ...]", arg.shape)) if isinstance(arg, Shaped) else arg
+        for arg in arguments
     ]
-    subscripts, result, _ = parse_einsum_input(*operands)
-    operand = subscripts.split(",")[argnum - 1 if named else argnum // 2]
-    labelled(needed, result, operand, into)
+    subscripts, result, _ = parse_einsum_input(*given)
+    return subscripts.split(","), result
 
 
 # ---- autograd's containers ----

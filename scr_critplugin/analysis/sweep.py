@@ -3,14 +3,17 @@
 `needed` is the dependence sweep. `accessed` and `carried` follow copies only; with `taken` they tell apart
 the states of elements that are not needed: computed with, overwritten unread, or never touched.
 
-May import `masks` and `tape`. Tests: ``tests/test_dependence.py``.
+May import `masks`, `pulls` and `tape`. Tests: ``tests/test_dependence.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from scr_critplugin.analysis.masks import BoolArray, Mask, everything, fill, has_any, merge, nothing
+from scr_critplugin.analysis.pulls import elementwise
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 
 Seed = tuple[DependenceNode, Mask]
@@ -27,8 +30,7 @@ def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
         if node.call is None or mask is None:
             continue
         masks[node.position] = None
-        if has_any(mask):
-            pull_to_parents(node, mask, masks)
+        pull_to_parents(node, mask, masks)
     return _of_roots(tape, masks)
 
 
@@ -42,7 +44,7 @@ def accessed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
             continue
         if _copies(node):
             mask, masks[node.position] = masks[node.position], None
-            if mask is not None and has_any(mask):
+            if mask is not None:
                 pull_to_parents(node, mask, masks)
         else:
             for parent in node.parents:
@@ -54,8 +56,11 @@ def carried(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
     """Elements of the roots that are copied, unchanged, to where `seeds` are set."""
     masks = _seeded(tape, seeds)
     for node in reversed(tape.nodes):
-        mask, masks[node.position] = masks[node.position], masks[node.position] if node.call is None else None
-        if mask is not None and node.call is not None and _copies(node) and has_any(mask):
+        mask = masks[node.position]
+        if node.call is None or mask is None:
+            continue
+        masks[node.position] = None
+        if _copies(node):
             pull_to_parents(node, mask, masks)
     return _of_roots(tape, masks)
 
@@ -68,20 +73,26 @@ def taken(tape: Tape) -> set[str]:
 
 
 def pull_to_parents(node: DependenceNode, mask: Mask, masks: list[Mask | None]) -> None:
-    """Set in the masks of the node's parents what `mask` of its result can depend on."""
+    """Set in the masks of the node's parents what `mask` of its result can depend on. Consumes `mask`."""
     call, row = node.call, node.row
     if call is None or row is None:
         return
-    for argnum, parent in zip(call.argnums, node.parents, strict=True):
-        into = _mask_of(parent, masks)
-        unreadable = (isinstance(mask, list) and not row.many_results) or (
-            isinstance(into, list) and not row.sequence_argument
+    # The structure seen holds for this steering value only, or the rule cannot express several results.
+    is_dense = node.steered or (isinstance(mask, list) and not row.many_results)
+    last = len(node.parents) - 1
+    for i, (argnum, parent) in enumerate(zip(call.argnums, node.parents, strict=True)):
+        same_places = (
+            row.pull is elementwise and masks[parent.position] is None and parent.shape == node.shape
         )
-        if node.steered or unreadable:
-            # The structure seen holds for this steering value only, or the rule cannot express it.
-            fill(into)
-        else:
+        if same_places and isinstance(mask, np.ndarray) and not is_dense:
+            # By far the most frequent case, without an allocation for the last argument.
+            masks[parent.position] = mask if i == last else mask.copy()
+            continue
+        into = _mask_of(parent, masks)
+        if not is_dense and (row.sequence_argument or not isinstance(into, list)):
             row.pull(call, mask, argnum, into)
+        elif has_any(mask):
+            fill(into)
 
 
 def _copies(node: DependenceNode) -> bool:
