@@ -46,14 +46,21 @@
     PUBLIC type WRAPPER(name)(__VA_ARGS__)
 #define FOUND(name) (REAL(name) || find_real(#name, (void **)&REAL(name)))
 
-/* Whoever calls SCR through the shim without any libscr gets SCR's failure, and the reason. */
+/* Whoever calls SCR through the shim without any libscr gets SCR's failure, and the reason once. The linker
+ * drops a -lscr behind the shim when it is told --as-needed, which some compilers are by default. */
 static bool find_real(const char *name, void **address)
 {
+    static bool said;
     *address = shim_real_find(name);
-    if (!*address)
-        SHIM_ERROR("%s cannot be called: %s", name,
-                   *scr_crit_shim_libscr() ? scr_crit_shim_libscr() : scr_crit_shim_libscr_error());
-    return *address != NULL;
+    if (*address || said)
+        return *address != NULL;
+    said = true;
+    if (*scr_crit_shim_libscr())
+        SHIM_ERROR("%s cannot be called: %s does not have it", name, scr_crit_shim_libscr());
+    else
+        SHIM_ERROR("%s cannot be called, there is no libscr (%s): set SCR_ROOT to SCR's install prefix, or "
+                   "link the program with -Wl,--no-as-needed -lscr", name, scr_crit_shim_libscr_error());
+    return false;
 }
 
 #endif

@@ -41,7 +41,9 @@ static unsigned long files;
 static bool is_of_this_host(const char *name)
 {
     const char *at = strrchr(name, '@');
-    return at && strncmp(at + 1, host, strlen(host)) == 0;
+    size_t length = strlen(host);
+    /* A further attempt at a name has a number behind the host. */
+    return at && strncmp(at + 1, host, length) == 0 && strchr(".", at[1 + length]);
 }
 
 static bool is_of_this_rank(const char *name)

@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -327,6 +328,29 @@ static void do_environment(void)
     setenv(words[1], words[2], 1);
 }
 
+/* wait_packed FOLDER...: until one of them has a file that begins as packed files do */
+static int found_packed;
+
+static int look_for_packed(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)place;
+    char start[4] = "";
+    FILE *file = kind == FTW_F ? fopen(path, "rb") : NULL;
+    if (file) {
+        found_packed |= fread(start, 1, 4, file) == 4 && memcmp(start, "\211SCR", 4) == 0 &&
+                        !strstr(path, ".scr_crit.");
+        fclose(file);
+    }
+    return 0;
+}
+
+static void do_wait_packed(void)
+{
+    for (found_packed = 0; !found_packed; usleep(1000))
+        for (int i = 1; i < word_count; i++)
+            nftw(words[i], look_for_packed, 16, FTW_PHYS);
+}
+
 static void do_barrier(void)
 {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -375,6 +399,7 @@ static const struct verb {
     {"chdir", do_chdir},
     {"environment", do_environment},
     {"barrier", do_barrier},
+    {"wait_packed", do_wait_packed},
     {"kill", do_kill},
     {"exit", do_exit},
 };

@@ -4,6 +4,7 @@
  *
  *     FAULT_CALL    rename, fsync or pwrite
  *     FAULT_PATH    part of the path the call is about
+ *     FAULT_UNLESS  part of a path that is spared
  *     FAULT_ACTION  "kill", or the number of an errno
  *     FAULT_AFTER   how many such calls go well before (0 when unset)
  *     FAULT_TIMES   how many fail then (all when unset)
@@ -25,8 +26,9 @@ static int strikes(const char *call, const char *path)
 {
     const char *wanted = getenv("FAULT_CALL"), *part = getenv("FAULT_PATH");
     const char *action = getenv("FAULT_ACTION"), *after = getenv("FAULT_AFTER");
-    const char *times = getenv("FAULT_TIMES");
-    if (!wanted || !part || !action || strcmp(wanted, call) != 0 || !strstr(path, part))
+    const char *times = getenv("FAULT_TIMES"), *spared = getenv("FAULT_UNLESS");
+    if (!wanted || !part || !action || strcmp(wanted, call) != 0 || !strstr(path, part) ||
+        (spared && strstr(path, spared)))
         return 0;
     int before = after ? atoi(after) : 0;
     int number = seen++;

@@ -1,4 +1,4 @@
-"""Bypass mode: older files of the same name, files beside the routed one, and a prefix or stage without space."""
+"""Bypass mode: older files of the same name, files beside the routed one, a prefix or stage without space."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_links_are_left_to_the_program(job, tools):
 
 
 def test_a_program_that_ignores_scrs_path(job, tools):
-    """It works without the plugin, since under bypass SCR's path is the program's own name; so it does with it."""
+    """It works without the plugin, since under bypass SCR's path is the program's own name: so it must here."""
     lines = [
         ("start", "ckpt.1", 1),
         ("route", "ckpt.1/state.{rank}"),
@@ -156,7 +156,7 @@ def test_written_at_both_places_is_no_checkpoint(job, tools):
 
 
 def test_writing_to_a_packed_file_that_is_not_staged_is_noticed(job, tools):
-    """Excluded now, packed before: the program appends to packed bytes, which no restart must take for good."""
+    """Excluded now, packed before: what is appended to packed bytes, no restart may take for good."""
     job.run(tools.session(tools.checkpoint(1)))
     lines = [("start", "ckpt.1", 1), ("append", "ckpt.1/state.{rank}", 100, 2), ("complete", "auto")]
     ended = job.run(tools.session(lines), SCR_CRIT_EXCLUDE="ckpt.*/state.*")
@@ -259,7 +259,7 @@ def test_a_stage_that_fills_up_is_not_used_again(job, tools, small_stage: Path, 
     ended = job.run(tools.session(lines), ranks=1)
     assert ended.reports("write")[1] == [
         "failed",
-        "ckpt.1/state.{rank}".format(rank=0),
+        "ckpt.1/state.0",
         os.strerror(errno.ENOSPC),
     ]
     assert ended.reports("complete") == [["1"], ["0"]]

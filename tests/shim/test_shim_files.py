@@ -1,4 +1,4 @@
-"""Checkpoints of all shapes, in both of SCR's modes: what is stored, what a restart reads, what is left behind."""
+"""Checkpoints of all shapes, in both of SCR's modes: what is stored, what a restart reads, what is left."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def read_back(job, tools, *names, ranks=2, **environment):
-    """Restart from the prefix alone; return what each rank read of each file, by (rank, index), and the run."""
+    """Restart from the prefix alone; return what was read, by (rank, index of the file), and the run."""
     job.lose_cache()
     out = job.folder / "read"
     out.mkdir()
@@ -118,7 +118,7 @@ def test_a_path_of_a_thousand_characters(job, tools, write_plan):
 
 
 def test_a_path_beyond_scrs_limit_fails_without_harm(job, tools):
-    """SCR writes such a path beyond the program's buffer; the shim's call fails instead, or SCR ends the job."""
+    """SCR writes such a path beyond the program's buffer; the shim's call fails, unless SCR ends the job."""
     name = "/".join(["y" * 200] * 4 + ["z" * 150])
     deep = job.prefix / ("p" * 200)
     deep.mkdir()
