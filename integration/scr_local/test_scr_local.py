@@ -290,14 +290,15 @@ def test_output_that_is_no_checkpoint_is_not_offered(any_job: Job) -> None:
     assert offered(any_job.run(2, "have")) == [""]
 
 
-def test_shared_file_under_bypass(job: Job) -> None:
-    run = job.run(4, f"start_output={CHECKPOINT},c1", "share=1000,common.dat", "complete_output=1")
+def test_shared_file(any_job: Job) -> None:
+    """Allowed under bypass, and in the cache too as long as all ranks share it."""
+    run = any_job.run(4, f"start_output={CHECKPOINT},c1", "share=1000,common.dat", "complete_output=1")
     assert run.results("complete_output") == [0] * 4
-    assert (job.prefix / "common.dat").stat().st_size == 4000
-    run = job.run(4, "have", "start_restart", "read_share=1000,common.dat", "complete_restart=1")
+    assert (any_job.prefix / "common.dat").stat().st_size == 4000
+    run = any_job.run(4, "have", "start_restart", "read_share=1000,common.dat", "complete_restart=1")
     assert verdicts(run, "read_share") == {"same"}
-    job.run(4, "delete=c1")
-    assert not (job.prefix / "common.dat").exists()
+    any_job.run(4, "delete=c1")
+    assert not (any_job.prefix / "common.dat").exists()
 
 
 def test_a_file_may_be_routed_twice(any_job: Job) -> None:
@@ -510,14 +511,23 @@ def test_a_routed_file_that_is_missing_makes_the_dataset_invalid(any_job: Job) -
     assert offered(any_job.run(4, "have")) == ["c1"]
 
 
-def test_killed_in_the_middle_of_a_checkpoint(any_job: Job) -> None:
-    any_job.run_and_die(4, *checkpoint("c1"), f"start_output={CHECKPOINT},c2", "@1:write=10,c2/state.%r",
-                        "@2:route=c2/state.%r")
+@pytest.mark.parametrize(
+    "begun", [[], ["write=0,c2/state.%r"], ["@1:write=10,c2/state.%r", "@2:route=c2/state.%r"]],
+    ids=["nothing written", "empty files", "partly written"],
+)
+def test_killed_in_the_middle_of_a_checkpoint(any_job: Job, begun: list[str]) -> None:
+    any_job.run_and_die(4, *checkpoint("c1"), f"start_output={CHECKPOINT},c2", *begun)
     run = any_job.run(4, *restart("c1"), *checkpoint("c3"))
     assert offered(run) == ["c1"]
     assert verdicts(run) == {"same"}
     any_job.lose_cache()
     assert offered(any_job.run(4, "have")) == ["c3"]
+
+
+def test_killed_in_the_first_checkpoint(any_job: Job) -> None:
+    any_job.run_and_die(2, f"start_output={CHECKPOINT},c1", "write=1000,c1/state.%r")
+    any_job.lose_cache()
+    assert offered(any_job.run(2, "have")) == [""]
 
 
 def test_killed_job_that_lost_its_node(any_job: Job) -> None:
@@ -943,6 +953,13 @@ def test_hostile_index(local_job: Job) -> None:
         run = local_job.run(2, "have")
         assert offered(run) == [""], record
         assert "ERROR" in run.output
+
+
+def test_a_shared_file_belongs_to_the_lowest_rank(local_job: Job) -> None:
+    local_job.run(4, START, "@1:route=common.dat", "@2:route=common.dat", "@3:write=10,common.dat",
+                  "complete_output=1")
+    listed = (local_job.prefix / ".scr" / "local.dataset.1").read_text().splitlines()
+    assert [line for line in listed if "common.dat" in line] == ["file 1 common.dat"]
 
 
 def test_colliding_base_names_are_pointed_out(local_job: Job) -> None:
