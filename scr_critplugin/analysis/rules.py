@@ -121,13 +121,14 @@ def _power_cannot_raise(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 add_rule(np.power, Row(pulls.elementwise, applies=_power_cannot_raise))
-_add(_ELEMENTWISE, np, "real imag angle round around fix nan_to_num isclose sinc i0 astype clip")
+_add(_ELEMENTWISE, np, "real imag angle round around fix nan_to_num isclose sinc i0 clip")
 _add(_ELEMENTWISE, np, "iscomplex isreal isneginf isposinf")
 _add(
     Row(pulls.elementwise, moves=always, data=FIRST),
     np,
     "copy asarray asanyarray ascontiguousarray asfortranarray",
 )
+add_rule(wrapper._astype, _ELEMENTWISE)
 add_rule(wrapper._array_from_scalar_or_array, Row(pulls.elementwise, data=range(2, 3)))
 add_rule(wrapper.array_from_args, Row(pulls.stacked, data=range(2, sys.maxsize), moves=always))
 _add(Row(pulls.fill_value, data=range(1, 2)), np, "full")
@@ -226,7 +227,7 @@ _add(Row(pulls.dense, data=_PAIR), np, "vdot kron cross convolve correlate")
 _add(Row(pulls.dense, data=_PAIR), np, "array_equal array_equiv isin polyval linspace cov corrcoef")
 _add(Row(pulls.dense, data=range(4)), np, "allclose")
 _add(Row(pulls.dense, data=range(5)), np, "interp")
-_add(Row(pulls.dense, data=FIRST), np, "vander sort_complex")
+_add(Row(pulls.dense, data=FIRST), np, "vander sort_complex msort")
 _add(Row(pulls.dense, data=FIRST), np.linalg, "det slogdet trace")
 _add(Row(pulls.dense, data=_PAIR), np.linalg, "cross outer tensordot matmul vecdot")
 
