@@ -2,9 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A file that is being written counts twice, as claimed and as used: so what the staged files of all processes
- * use is added to what is free.
- * Tests: tests/shim/test_shim_bypass.py.
+ * A file that is being written counts twice, as claimed and as used: so what the staged files of
+ * all processes use is added to what is free. Tests: tests/shim/test_shim_bypass.py.
  */
 #define _GNU_SOURCE
 #include "claim.h"
@@ -24,7 +23,7 @@
 /* USERS/PRIVATE/NUMBER/FILE: journals and claims lie higher. */
 enum { STAGED_LEVEL = 3 };
 
-/* ---- What all processes claim and use ---------------------------------------------------------- */
+/* ---- What all processes claim and use ------------------------------------------------------- */
 
 static uint64_t used_bytes; /* nftw has no context for its callback */
 
@@ -67,10 +66,10 @@ static uint64_t claims_of_others(const char *users, const char *own)
     return sum;
 }
 
-/* ---- The claim ------------------------------------------------------------------------------- */
+/* ---- The claim ------------------------------------------------------------------------------ */
 
-/* Between looking and claiming nobody else shall claim. A process that is stopped while it holds the lock must
- * not stop the others: after a while they go on without. */
+/* Between looking and claiming nobody else shall claim. A process that is stopped while it holds
+ * the lock must not stop the others: after a while they go on without. */
 static void lock_briefly(int descriptor)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

@@ -50,7 +50,8 @@ static void find_prefix(char *prefix, size_t size)
         prefix[0] = '\0';
 }
 
-/* The user's file is found by the environment and the application alone: the others are not read yet. */
+/* The user's file is found by the environment and the application alone: the others are not read
+ * yet. */
 static void read_user_file(void)
 {
     const char *named = shim_config_get("SCR_CONF_FILE");

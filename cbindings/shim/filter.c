@@ -1,4 +1,5 @@
-/* filter.c - the first client of the hooks: joins the output phase and the restart phase to the events.
+/* filter.c - the first client of the hooks: joins the output phase and the restart phase to the
+ * events.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -22,8 +23,8 @@
 #include "stage.h"
 #include "totals.h"
 
-/* Names the process in which a copy of the shim is at work: a program that was linked with one and has another
- * preloaded shall not pack twice. */
+/* Names the process in which a copy of the shim is at work: a program that was linked with one and
+ * has another preloaded shall not pack twice. */
 #define ACTIVE "SCR_CRIT_ACTIVE"
 
 static struct filter {
@@ -33,15 +34,17 @@ static struct filter {
     shim_restart restart;
 } filter;
 
-/* ---- Setting up ------------------------------------------------------------------------------ */
+/* ---- Setting up ----------------------------------------------------------------------------- */
 
 static scr_crit_plan *open_plan(const shim_options *options)
 {
     scr_crit_plan *plan = NULL;
     if (scr_crit_plan_open(options->plan, &plan) == SCR_CRIT_OK)
         return plan;
-    SHIM_WARNING("no plan can be used, all files are stored whole: %s; set SCR_CRIT_PLAN, or make one with "
-                 "`scr_crit plan`", scr_crit_last_error());
+    SHIM_WARNING(
+        "no plan can be used, all files are stored whole: %s; set SCR_CRIT_PLAN, or make one with "
+        "`scr_crit plan`",
+        scr_crit_last_error());
     return NULL;
 }
 
@@ -50,7 +53,8 @@ static void open_output(void)
     const shim_options *options = &filter.options;
     scr_crit_plan *plan = options->doubtful ? NULL : open_plan(options);
     if (options->rank.rank < 0)
-        SHIM_WARNING("neither MPI nor the launcher's environment tells this process's rank: files are stored whole");
+        SHIM_WARNING("neither MPI nor the launcher's environment tells this process's rank: files "
+                     "are stored whole");
     if (shim_output_open(&filter.output, options, plan) != SCR_CRIT_OK)
         SHIM_WARNING("no memory for the plan's statistics");
 }
@@ -73,7 +77,8 @@ static void initialized(void *context)
     open_stage();
     open_output();
     filter.restart = (shim_restart){.options = &filter.options};
-    shim_message_debug_at(1, "plugin on: rank %d of %d, prefix %s, plan %s, mode %s%s, staging in %s",
+    shim_message_debug_at(1,
+                          "plugin on: rank %d of %d, prefix %s, plan %s, mode %s%s, staging in %s",
                           filter.options.rank.rank, filter.options.rank.size, filter.options.prefix,
                           filter.options.plan, filter.options.zero ? "zero" : "pack",
                           filter.options.dry_run ? " (dry run)" : "", filter.options.stage[0]);
@@ -87,7 +92,7 @@ static void finalizing(void *context)
     shim_totals_report(filter.options.rank);
 }
 
-/* ---- Events ---------------------------------------------------------------------------------- */
+/* ---- Events --------------------------------------------------------------------------------- */
 
 static void output_started(void *context, const char *dataset, int flags)
 {
@@ -146,7 +151,7 @@ static const scr_crit_hooks hooks = {
     .finalizing = finalizing,
 };
 
-/* ---- Start and stop -------------------------------------------------------------------------- */
+/* ---- Start and stop ------------------------------------------------------------------------- */
 
 static bool another_is_active(void)
 {
@@ -161,7 +166,8 @@ static void say_active(void)
     setenv(ACTIVE, process, 1);
 }
 
-/* SCR's system-wide file, whose place was compiled into libscr: PREFIX/etc by default, and /etc for /usr. */
+/* SCR's system-wide file, whose place was compiled into libscr: PREFIX/etc by default, and /etc for
+ * /usr. */
 static void find_system_file(const char *library, char *path, size_t size)
 {
     char folder[SHIM_PATH_SIZE];

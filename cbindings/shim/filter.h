@@ -8,7 +8,8 @@
 #define SHIM_FILTER_H
 
 /* Read the parameters and, when the plugin is switched on, become the first client of the hooks.
- *   framework_library   path of the framework's library, to find its system-wide configuration; "" if unknown */
+ *   framework_library   path of the framework's library, to find its system-wide configuration; ""
+ * if unknown */
 void shim_filter_start(const char *framework_library);
 
 /* Leave the hooks and forget everything. */

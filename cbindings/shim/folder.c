@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The lock is flock on the folder itself. A maker has no lock between mkdir and flock, so that a clearer
- * may take its folder away: the maker looks again once it holds the lock, and starts over.
+ * The lock is flock on the folder itself. A maker has no lock between mkdir and flock, so that a
+ * clearer may take its folder away: the maker looks again once it holds the lock, and starts over.
  * Tests: tests/shim/test_shim_stage.py.
  */
 #define _GNU_SOURCE
@@ -29,7 +29,8 @@ static bool users_folder(char *path, size_t size, const char *base)
     return shim_path_join(path, size, base, name);
 }
 
-/* In a base that everybody may write to, such as /dev/shm, someone else may have made our folder. */
+/* In a base that everybody may write to, such as /dev/shm, someone else may have made our folder.
+ */
 static int check_owner(const char *path)
 {
     struct stat found;
@@ -54,7 +55,8 @@ static bool still_there(int descriptor, const char *path)
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-/* Returns the descriptor that holds the lock, or -1. A file system without locks gives one without. */
+/* Returns the descriptor that holds the lock, or -1. A file system without locks gives one without.
+ */
 static int open_locked(const char *path, bool lock_needed)
 {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A private folder lies in BASE/scr_crit.UID/, is readable by its owner alone and locked while its process
- * lives. Whoever finds one that is not locked may clear it away, together with the files that its journal
- * names. So a killed job leaves nothing behind after the next run on the same node.
- * May use path.h. Tests: tests/shim/test_shim_stage.py.
+ * A private folder lies in BASE/scr_crit.UID/, is readable by its owner alone and locked while its
+ * process lives. Whoever finds one that is not locked may clear it away, together with the files
+ * that its journal names. So a killed job leaves nothing behind after the next run on the same
+ * node. May use path.h. Tests: tests/shim/test_shim_stage.py.
  */
 #ifndef SHIM_FOLDER_H
 #define SHIM_FOLDER_H
@@ -20,8 +20,8 @@ typedef struct shim_folder {
     int journal;               /* descriptor, or -1 */
 } shim_folder;
 
-/* Make a private folder in `base`, which is made as well. Returns 0, or an errno; EPERM when the folder
- * for this user exists but is someone else's or open to others. */
+/* Make a private folder in `base`, which is made as well. Returns 0, or an errno; EPERM when the
+ * folder for this user exists but is someone else's or open to others. */
 int shim_folder_make(shim_folder *folder, const char *base, const char *name);
 
 /* Remove it with all that is in it; nothing if there is none. */

@@ -14,8 +14,8 @@ size_t shim_hooks_clients;
 static scr_crit_hooks *clients;
 static size_t capacity;
 
-/* A callback may unregister clients, itself among them: while events are handed out, a client that goes
- * only leaves an empty place, which is closed afterwards. */
+/* A callback may unregister clients, itself among them: while events are handed out, a client that
+ * goes only leaves an empty place, which is closed afterwards. */
 static unsigned dispatching;
 static bool has_gaps;
 
@@ -92,7 +92,8 @@ static void end(void)
         close_gaps();
 }
 
-/* Run a callback of every client that has it. The client is copied: the table may move meanwhile. */
+/* Run a callback of every client that has it. The client is copied: the table may move meanwhile.
+ */
 #define FOR_EACH_CLIENT(index, callback, ...)                                                      \
     do {                                                                                           \
         size_t count = begin();                                                                    \

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Clients register through scr_crit.h. The functions below hand one event to all of them. The table
- * knows nothing of SCR, files or plans; scr_wrap.c feeds it, another framework's wrappers can as well.
- * Tests: tests/shim/test_shim_hooks.py.
+ * knows nothing of SCR, files or plans; scr_wrap.c feeds it, another framework's wrappers can as
+ * well. Tests: tests/shim/test_shim_hooks.py.
  */
 #ifndef SHIM_HOOKS_H
 #define SHIM_HOOKS_H

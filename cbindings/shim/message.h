@@ -4,9 +4,9 @@
  *
  *     SCR_CRIT v0.1.0 WARNING: rank 2 on host: text @ filter.c:120
  *
- * Errors and warnings go to stderr, from every rank. Information goes to stdout, as SCR's does, and from
- * rank 0 alone. Each message is one write, so that lines of several ranks do not mix.
- * Uses nothing of the shim. Tests: tests/shim/test_shim_messages.py.
+ * Errors and warnings go to stderr, from every rank. Information goes to stdout, as SCR's does, and
+ * from rank 0 alone. Each message is one write, so that lines of several ranks do not mix. Uses
+ * nothing of the shim. Tests: tests/shim/test_shim_messages.py.
  */
 #ifndef SHIM_MESSAGE_H
 #define SHIM_MESSAGE_H

@@ -66,7 +66,7 @@ static void copy(char *target, size_t size, const char *value)
     snprintf(target, size, "%s", value ? value : "");
 }
 
-/* ---- Each parameter -------------------------------------------------------------------------- */
+/* ---- Each parameter ------------------------------------------------------------------------- */
 
 static bool read_plugin(shim_options *options)
 {
@@ -195,7 +195,7 @@ static void read_job(shim_options *options)
     copy(options->job, sizeof options->job, value && *value ? value : "nojob");
 }
 
-/* ---- Lists of globs -------------------------------------------------------------------------- */
+/* ---- Lists of globs ------------------------------------------------------------------------- */
 
 /* Next glob of a list, separated by commas or colons; false at the end. A list that is too long for
  * `glob` cannot occur: both have SHIM_PATH_SIZE. */

@@ -1,13 +1,13 @@
-/* output.h - the filter's output phase: which files are packed, where the application writes them, and
- * what becomes of them at Complete.
+/* output.h - the filter's output phase: which files are packed, where the application writes them,
+ * and what becomes of them at Complete.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * output_route.c decides while files are routed, output_complete.c acts when the application has closed
- * them. In cache mode the application writes SCR's own path, which is replaced; under bypass it writes to
- * staging, and what is packed there goes to the prefix.
- * May use files.h, options.h, shared.h, stage.h, totals.h.
- * Tests: tests/shim/test_shim_cache.py, test_shim_bypass.py, test_shim_shared.py, test_shim_modes.py.
+ * output_route.c decides while files are routed, output_complete.c acts when the application has
+ * closed them. In cache mode the application writes SCR's own path, which is replaced; under bypass
+ * it writes to staging, and what is packed there goes to the prefix. May use files.h, options.h,
+ * shared.h, stage.h, totals.h. Tests: tests/shim/test_shim_cache.py, test_shim_bypass.py,
+ * test_shim_shared.py, test_shim_modes.py.
  */
 #ifndef SHIM_OUTPUT_H
 #define SHIM_OUTPUT_H
@@ -26,10 +26,10 @@ typedef struct shim_output {
     uint64_t *last_bytes; /* by plan entry: the largest file so far */
     char *dataset;        /* name of the current one, NULL if unknown */
     shim_files files;
-    uint64_t expected;    /* bytes that the files staged in this phase will take */
-    uint64_t claimed;     /* bytes of the staging area that are claimed for them */
-    uint64_t last_phase;  /* bytes that the files staged in the phase before took */
-    bool stage_is_full;   /* it was once: nothing is staged any more */
+    uint64_t expected;   /* bytes that the files staged in this phase will take */
+    uint64_t claimed;    /* bytes of the staging area that are claimed for them */
+    uint64_t last_phase; /* bytes that the files staged in the phase before took */
+    bool stage_is_full;  /* it was once: nothing is staged any more */
 } shim_output;
 
 /* Take a plan into use; it is closed by shim_output_close. Fails with NOMEM. */

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * SCR takes a file's size inside its Complete call and must find the file unchanged ever after, so all
- * happens before that call. Whatever fails, a whole file remains or is put in place; if even
+ * SCR takes a file's size inside its Complete call and must find the file unchanged ever after, so
+ * all happens before that call. Whatever fails, a whole file remains or is put in place; if even
  * that is impossible, valid becomes 0.
  * Tests: see output.h.
  */
@@ -24,7 +24,7 @@
 /* An area with less than this is full: the application's last write took what was left. */
 enum { FULL_BELOW = 1 << 20 };
 
-/* ---- One file -------------------------------------------------------------------------------- */
+/* ---- One file ------------------------------------------------------------------------------- */
 
 static void told_packed(const shim_file *file, const scr_crit_info *info)
 {
@@ -32,8 +32,8 @@ static void told_packed(const shim_file *file, const scr_crit_info *info)
                           info->file_bytes, info->packed_bytes);
 }
 
-/* Pack source to target, or overwrite it where it is. Returns whether that was done; else the file is counted
- * as whole. */
+/* Pack source to target, or overwrite it where it is. Returns whether that was done; else the file
+ * is counted as whole. */
 static bool reduce(const shim_output *output, const shim_file *file, const char *source,
                    const char *target)
 {
@@ -61,9 +61,10 @@ static bool reduce(const shim_output *output, const shim_file *file, const char 
 
 static bool report_conflict(const shim_file *file)
 {
-    SHIM_ERROR("%s is written by two ranks, though the plan ties its name to one: this checkpoint is "
-               "reported as invalid; exclude the file (SCR_CRIT_EXCLUDE) or mend its pattern in the plan",
-               file->path);
+    SHIM_ERROR(
+        "%s is written by two ranks, though the plan ties its name to one: this checkpoint is "
+        "reported as invalid; exclude the file (SCR_CRIT_EXCLUDE) or mend its pattern in the plan",
+        file->path);
     return false;
 }
 
@@ -72,8 +73,8 @@ static bool has_no_guest(const shim_file *file)
     return !shim_shared_is_marked(file->path) || report_conflict(file);
 }
 
-/* A file that was left to the application. If an older run packed it, the application may have written
- * into a packed file. */
+/* A file that was left to the application. If an older run packed it, the application may have
+ * written into a packed file. */
 static bool check_whole(const shim_file *file)
 {
     int claims = 0;
@@ -83,8 +84,10 @@ static bool check_whole(const shim_file *file)
         return report_conflict(file);
     if (scr_crit_check(file->path, NULL) == SCR_CRIT_OK)
         return true;
-    SHIM_ERROR("%s: an earlier run left a packed file of this name, which the application then wrote to: "
-               "this checkpoint is reported as invalid; remove the file", file->path);
+    SHIM_ERROR(
+        "%s: an earlier run left a packed file of this name, which the application then wrote to: "
+        "this checkpoint is reported as invalid; remove the file",
+        file->path);
     return false;
 }
 
@@ -119,7 +122,7 @@ static bool pack_in_place(const shim_output *output, const shim_file *file)
     return has_no_guest(file);
 }
 
-/* ---- Bypass: from staging to the prefix ------------------------------------------------------ */
+/* ---- Bypass: from staging to the prefix ----------------------------------------------------- */
 
 static bool copy_whole(const char *staged, const char *path)
 {
@@ -148,9 +151,10 @@ static bool move_companion(const char *folder, const char *name, const char *tar
         return false;
     struct stat found;
     if (lstat(source, &found) != 0 || !S_ISREG(found.st_mode)) {
-        SHIM_ERROR("%s was made beside a checkpoint file and is no regular file: it cannot be brought to "
-                   "%s, and the checkpoint is reported as invalid; exclude %s* (SCR_CRIT_EXCLUDE)",
-                   source, target_folder, name);
+        SHIM_ERROR(
+            "%s was made beside a checkpoint file and is no regular file: it cannot be brought to "
+            "%s, and the checkpoint is reported as invalid; exclude %s* (SCR_CRIT_EXCLUDE)",
+            source, target_folder, name);
         return false;
     }
     shim_message_debug_at(1, "%s was made beside a checkpoint file, it is stored as well", target);
@@ -201,10 +205,11 @@ static bool store_staged(shim_output *output, const shim_file *file)
         return follow_removal(file) && move_companions(file);
     if (output->last_bytes && output->last_bytes[file->entry] < staged_now.size)
         output->last_bytes[file->entry] = staged_now.size;
-    return move_staged(output, file, staged_now.size) && has_no_guest(file) && move_companions(file);
+    return move_staged(output, file, staged_now.size) && has_no_guest(file) &&
+           move_companions(file);
 }
 
-/* ---- All files ------------------------------------------------------------------------------- */
+/* ---- All files ------------------------------------------------------------------------------ */
 
 static bool complete_file(shim_output *output, const shim_file *file)
 {
@@ -215,7 +220,8 @@ static bool complete_file(shim_output *output, const shim_file *file)
     return file->staged ? store_staged(output, file) : pack_in_place(output, file);
 }
 
-/* When the application failed for want of space in staging, the next checkpoint must not fail again. */
+/* When the application failed for want of space in staging, the next checkpoint must not fail
+ * again. */
 static void notice_full_stage(shim_output *output)
 {
     size_t area = shim_stage_output_area();
@@ -225,9 +231,10 @@ static void notice_full_stage(shim_output *output)
     if (!staged || output->stage_is_full || shim_stage_free_bytes(area) >= FULL_BELOW)
         return;
     output->stage_is_full = true;
-    SHIM_WARNING("the application reported invalid output while %s is full: no more files are staged, they "
-                 "are stored whole; set SCR_CRIT_STAGE to a folder with more space",
-                 shim_stage_base(area));
+    SHIM_WARNING(
+        "the application reported invalid output while %s is full: no more files are staged, they "
+        "are stored whole; set SCR_CRIT_STAGE to a folder with more space",
+        shim_stage_base(area));
 }
 
 int shim_output_complete(shim_output *output, int valid)

@@ -1,4 +1,5 @@
-/* output_route.c - decide, while files are routed for output, which are packed and where they are written.
+/* output_route.c - decide, while files are routed for output, which are packed and where they are
+ * written.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
@@ -111,7 +112,8 @@ static uint64_t in_blocks(uint64_t bytes)
     return (bytes + block - 1) / block * block + block;
 }
 
-/* Claiming means looking at all staged files of the node: do it once for a phase like the one before. */
+/* Claiming means looking at all staged files of the node: do it once for a phase like the one
+ * before. */
 static bool claim(shim_output *output, uint64_t bytes, uint64_t *room)
 {
     if (bytes <= output->claimed)
@@ -135,8 +137,9 @@ static shim_cause find_space(shim_output *output, const shim_file *file, const c
         return SHIM_CAUSE_NO_STAGE;
     }
     if (!claim(output, output->expected + bytes, &room)) {
-        snprintf(detail, size, "%s has room for %" PRIu64 " bytes of this rank, %" PRIu64
-                 " are needed", base, room, output->expected + bytes);
+        snprintf(detail, size,
+                 "%s has room for %" PRIu64 " bytes of this rank, %" PRIu64 " are needed", base,
+                 room, output->expected + bytes);
         return SHIM_CAUSE_NO_STAGE;
     }
     output->expected += bytes;
@@ -179,7 +182,7 @@ static shim_cause stage(shim_output *output, shim_file *file, size_t size, char 
     return cause != SHIM_CAUSES ? cause : prepare(output, file, area, size, detail, detail_size);
 }
 
-/* ---- The decision ---------------------------------------------------------------------------- */
+/* ---- The decision --------------------------------------------------------------------------- */
 
 static void journal_temporary_of(const char *path)
 {
@@ -194,8 +197,7 @@ static shim_cause arrange(shim_output *output, shim_file *file, bool bypass, siz
 {
     if (output->options->dry_run)
         return SHIM_CAUSES;
-    shim_cause cause =
-        bypass ? stage(output, file, size, detail, detail_size) : SHIM_CAUSES;
+    shim_cause cause = bypass ? stage(output, file, size, detail, detail_size) : SHIM_CAUSES;
     if (cause == SHIM_CAUSES)
         journal_temporary_of(file->path);
     return cause;
@@ -224,8 +226,8 @@ static void take_in(shim_output *output, const match *found, const char *relativ
         snprintf(path, size, "%s", file->staged);
 }
 
-/* A file that was routed before. In cache mode names of several folders meet in one file (SCR keeps the
- * last part alone): it can only be packed if they agree about its rules. */
+/* A file that was routed before. In cache mode names of several folders meet in one file (SCR keeps
+ * the last part alone): it can only be packed if they agree about its rules. */
 static void route_again(shim_file *known, const match *found, char *path, size_t size)
 {
     if (known->staged) {

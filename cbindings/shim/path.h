@@ -15,8 +15,8 @@
  * Route_file may write more than that (SCR v3.1, spath_strcpy). */
 enum { SHIM_PATH_SIZE = 8192 };
 
-/* Absolute, simplified form of a name; relative names start at the working directory. False when it does
- * not fit or the working directory is gone. */
+/* Absolute, simplified form of a name; relative names start at the working directory. False when it
+ * does not fit or the working directory is gone. */
 bool shim_path_absolute(const char *name, char *path, size_t size);
 
 /* The part of an absolute, simplified path below `folder`; NULL when it is not below it. */

@@ -21,13 +21,14 @@
 
 /* ---- MPI ------------------------------------------------------------------------------------ */
 
-/* A communicator is an int in MPICH's ABI and a pointer in Open MPI's: both travel as one register. */
+/* A communicator is an int in MPICH's ABI and a pointer in Open MPI's: both travel as one register.
+ */
 typedef int (*rank_function)(void *communicator, int *value);
 typedef int (*flag_function)(int *flag);
 typedef int (*version_function)(char *text, int *length);
 
-/* MPI_COMM_WORLD of MPICH and all that share its ABI (Intel MPI, MVAPICH, Cray MPICH), and of the ABI that
- * MPI 5.0 standardises (its appendix A). */
+/* MPI_COMM_WORLD of MPICH and all that share its ABI (Intel MPI, MVAPICH, Cray MPICH), and of the
+ * ABI that MPI 5.0 standardises (its appendix A). */
 #define MPICH_COMM_WORLD ((void *)(intptr_t)0x44000000)
 #define STANDARD_COMM_WORLD ((void *)(intptr_t)0x00000101)
 
@@ -93,7 +94,7 @@ static bool ask_mpi(shim_rank *found)
     return world && rank(world, &found->rank) == 0 && size(world, &found->size) == 0;
 }
 
-/* ---- The launcher's environment -------------------------------------------------------------- */
+/* ---- The launcher's environment ------------------------------------------------------------- */
 
 /* Those that MPI launchers set for each process come before those of batch systems. */
 static const struct launcher {

@@ -25,7 +25,8 @@ typedef struct reason {
     char words[SHIM_PATH_SIZE + 512];
 } reason;
 
-/* Expand into one area. Returns a status of the core; `staged` is set on success, `why` on failure. */
+/* Expand into one area. Returns a status of the core; `staged` is set on success, `why` on failure.
+ */
 static int expand_into(const shim_restart *restart, size_t area, const char *path, char *staged,
                        size_t size, reason *why)
 {

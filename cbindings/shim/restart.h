@@ -1,10 +1,11 @@
-/* restart.h - the filter's restart phase: packed files are verified and expanded to private staging.
+/* restart.h - the filter's restart phase: packed files are verified and expanded to private
+ * staging.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Never onto SCR's own path: it would lose the checkpoint's redundancy, and whole files would reach the
- * prefix later. Needs no plan. May use files.h, options.h, stage.h, totals.h.
- * Tests: tests/shim/test_shim_restart.py.
+ * Never onto SCR's own path: it would lose the checkpoint's redundancy, and whole files would reach
+ * the prefix later. Needs no plan. May use files.h, options.h, stage.h, totals.h. Tests:
+ * tests/shim/test_shim_restart.py.
  */
 #ifndef SHIM_RESTART_H
 #define SHIM_RESTART_H
@@ -19,8 +20,8 @@ typedef struct shim_restart {
     shim_files files;
 } shim_restart;
 
-/* Replace the path of a packed file by that of its expansion. Returns 0; or 1 when the application cannot
- * be given right bytes, after saying why. */
+/* Replace the path of a packed file by that of its expansion. Returns 0; or 1 when the application
+ * cannot be given right bytes, after saying why. */
 int shim_restart_route(shim_restart *restart, char *path, size_t size);
 
 /* Remove what was expanded. */

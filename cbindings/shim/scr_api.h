@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The wrappers define these functions and the Python binding calls them, so that neither needs SCR's own
- * header to be built. The declarations between the cdef marks are read by scr_critplugin/scr.py: keep
- * them free of macros. Source: SCR v3.1, commit 85e30b19, src/scr.h.
+ * The wrappers define these functions and the Python binding calls them, so that neither needs
+ * SCR's own header to be built. The declarations between the cdef marks are read by
+ * scr_critplugin/scr.py: keep them free of macros. Source: SCR v3.1, commit 85e30b19, src/scr.h.
  * Tests: tests/shim/test_shim_libscr.py.
  */
 #ifndef SCR_API_H

@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One source for both ways of interposing: compiled as it stands the wrappers carry SCR's names (LD_PRELOAD,
- * linking before -lscr, dlopen); with SHIM_WRAP they are what -Wl,--wrap=NAME expects. While the table
- * has no client, each is a test and a jump. They tell right from wrong call order no better than SCR does:
- * what SCR refuses changes no state here.
- * May use hooks.h, filter.h, config.h, message.h, real.h. Tests: tests/shim/test_shim_order.py.
+ * One source for both ways of interposing: compiled as it stands the wrappers carry SCR's names
+ * (LD_PRELOAD, linking before -lscr, dlopen); with SHIM_WRAP they are what -Wl,--wrap=NAME expects.
+ * While the table has no client, each is a test and a jump. They tell right from wrong call order
+ * no better than SCR does: what SCR refuses changes no state here. May use hooks.h, filter.h,
+ * config.h, message.h, real.h. Tests: tests/shim/test_shim_order.py.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #include "path.h"
 #include "scr_api.h"
 
-/* ---- The macro set --------------------------------------------------------------------------- */
+/* ---- The macro set -------------------------------------------------------------------------- */
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -46,8 +46,9 @@
     PUBLIC type WRAPPER(name)(__VA_ARGS__)
 #define FOUND(name) (REAL(name) || find_real(#name, (void **)&REAL(name)))
 
-/* Whoever calls SCR through the shim without any libscr gets SCR's failure, and the reason once. The linker
- * drops a -lscr behind the shim when it is told --as-needed, which some compilers are by default. */
+/* Whoever calls SCR through the shim without any libscr gets SCR's failure, and the reason once.
+ * The linker drops a -lscr behind the shim when it is told --as-needed, which some compilers are by
+ * default. */
 static bool find_real(const char *name, void **address)
 {
     static bool said;
@@ -58,8 +59,10 @@ static bool find_real(const char *name, void **address)
     if (*scr_crit_shim_libscr())
         SHIM_ERROR("%s cannot be called: %s does not have it", name, scr_crit_shim_libscr());
     else
-        SHIM_ERROR("%s cannot be called, there is no libscr (%s): set SCR_ROOT to SCR's install prefix, or "
-                   "link the program with -Wl,--no-as-needed -lscr", name, scr_crit_shim_libscr_error());
+        SHIM_ERROR("%s cannot be called, there is no libscr (%s): set SCR_ROOT to SCR's install "
+                   "prefix, or "
+                   "link the program with -Wl,--no-as-needed -lscr",
+                   name, scr_crit_shim_libscr_error());
     return false;
 }
 
@@ -76,15 +79,15 @@ DECLARE(int, SCR_Complete_checkpoint, int valid);
 DECLARE(int, SCR_Start_output, const char *name, int flags);
 DECLARE(int, SCR_Complete_output, int valid);
 
-/* ---- State ----------------------------------------------------------------------------------- */
+/* ---- State ---------------------------------------------------------------------------------- */
 
 enum phase { IDLE, CHECKPOINT, OUTPUT, RESTART };
 
 static enum phase phase;
 static bool restart_failed; /* a client could not hand out a file of this restart */
 
-/* libscr calls some of its functions through the PLT, and so through us (SCR_Configf calls SCR_Config): such
- * calls go straight on. */
+/* libscr calls some of its functions through the PLT, and so through us (SCR_Configf calls
+ * SCR_Config): such calls go straight on. */
 static unsigned inside;
 
 static bool passive(void)
@@ -99,7 +102,7 @@ static bool passive(void)
         inside--;                                                                                  \
     } while (0)
 
-/* ---- Session --------------------------------------------------------------------------------- */
+/* ---- Session -------------------------------------------------------------------------------- */
 
 int WRAPPER(SCR_Init)(void)
 {
@@ -156,7 +159,7 @@ const char *WRAPPER(SCR_Configf)(const char *format, ...)
     return value;
 }
 
-/* ---- Output ---------------------------------------------------------------------------------- */
+/* ---- Output --------------------------------------------------------------------------------- */
 
 int WRAPPER(SCR_Start_output)(const char *name, int flags)
 {
@@ -216,7 +219,7 @@ int WRAPPER(SCR_Complete_checkpoint)(int valid)
     return status;
 }
 
-/* ---- Restart --------------------------------------------------------------------------------- */
+/* ---- Restart -------------------------------------------------------------------------------- */
 
 int WRAPPER(SCR_Start_restart)(char *name)
 {
@@ -245,7 +248,8 @@ int WRAPPER(SCR_Complete_restart)(int valid)
         return REAL(SCR_Complete_restart)(valid);
     phase = IDLE;
     if (valid && restart_failed) {
-        SHIM_ERROR("the application reports a valid restart, though SCR_Route_file failed for a file that could "
+        SHIM_ERROR("the application reports a valid restart, though SCR_Route_file failed for a "
+                   "file that could "
                    "not be expanded: the restart is reported as invalid");
         valid = 0;
     }
@@ -254,7 +258,7 @@ int WRAPPER(SCR_Complete_restart)(int valid)
     return status;
 }
 
-/* ---- Files ----------------------------------------------------------------------------------- */
+/* ---- Files ---------------------------------------------------------------------------------- */
 
 /* Hand a path to the application, whose buffer has SCR_MAX_FILENAME bytes. */
 static int hand_out(char *file, const char *path, int status)
@@ -278,8 +282,8 @@ static int route_through_hooks(const char *name, char *path, size_t size)
     return failed;
 }
 
-/* SCR v3.1 writes paths of 1024 characters and more beyond the caller's buffer (spath_strcpy): it gets a
- * larger one. */
+/* SCR v3.1 writes paths of 1024 characters and more beyond the caller's buffer (spath_strcpy): it
+ * gets a larger one. */
 int WRAPPER(SCR_Route_file)(const char *name, char *file)
 {
     int status;
@@ -298,7 +302,7 @@ int WRAPPER(SCR_Route_file)(const char *name, char *file)
     return hand_out(file, path, SCR_API_SUCCESS);
 }
 
-/* ---- What needs no hook ---------------------------------------------------------------------- */
+/* ---- What needs no hook --------------------------------------------------------------------- */
 
 #ifndef SHIM_WRAP
 /* The Python binding opens the shim alone and finds all of SCR in it. */

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Three readers, because SCR has three: configuration files (scr_config.c), the argument of SCR_Config
- * (scr.c), and the expansion of variables when a value is looked up (scr_param.c). They differ in small
- * ways, which are kept: SCR_PREFIX must mean the same folder to both libraries.
+ * Three readers, because SCR has three: configuration files (scr_config.c), the argument of
+ * SCR_Config (scr.c), and the expansion of variables when a value is looked up (scr_param.c). They
+ * differ in small ways, which are kept: SCR_PREFIX must mean the same folder to both libraries.
  * Tests: tests/shim/test_shim_config.py.
  */
 #define _GNU_SOURCE
@@ -72,7 +72,7 @@ void shim_settings_free(shim_settings *settings)
     settings->items = NULL;
 }
 
-/* ---- Text that grows ------------------------------------------------------------------------- */
+/* ---- Text that grows ------------------------------------------------------------------------ */
 
 typedef struct text {
     char *bytes;
@@ -158,7 +158,7 @@ char *shim_settings_expand(const char *value)
     return finish(&out);
 }
 
-/* ---- Configuration files --------------------------------------------------------------------- */
+/* ---- Configuration files -------------------------------------------------------------------- */
 
 static char escaped(char c)
 {
@@ -168,7 +168,8 @@ static char escaped(char c)
 }
 
 /* In files a variable's name is made of letters and '_' alone, and one that is not set spoils the
- * setting (scr_expand_value). SCR refuses braces there; here they are left to shim_settings_expand. */
+ * setting (scr_expand_value). SCR refuses braces there; here they are left to shim_settings_expand.
+ */
 static size_t file_variable(text *out, const char *at)
 {
     size_t length = 0;
@@ -251,7 +252,7 @@ void shim_settings_read_file(shim_settings *settings, const char *path)
     fclose(file);
 }
 
-/* ---- The argument of SCR_Config -------------------------------------------------------------- */
+/* ---- The argument of SCR_Config ------------------------------------------------------------- */
 
 void shim_settings_read_string(shim_settings *settings, const char *setting)
 {

@@ -12,7 +12,7 @@
 typedef struct shim_settings {
     struct shim_setting {
         char *key, *value;
-    } *items;
+    } * items;
     size_t count;
 } shim_settings;
 
@@ -24,15 +24,15 @@ const char *shim_settings_get(const shim_settings *settings, const char *key);
 
 void shim_settings_free(shim_settings *settings);
 
-/* Add what a configuration file says; a file that cannot be read adds nothing. Only a line's first pair is
- * taken: further ones describe SCR's own compound parameters. */
+/* Add what a configuration file says; a file that cannot be read adds nothing. Only a line's first
+ * pair is taken: further ones describe SCR's own compound parameters. */
 void shim_settings_read_file(shim_settings *settings, const char *path);
 
 /* Add what a string for SCR_Config says; queries add nothing. */
 void shim_settings_read_string(shim_settings *settings, const char *text);
 
-/* A value with $NAME and ${NAME} replaced from the environment, to be freed by the caller; a variable
- * that is not set becomes nothing. NULL without memory. */
+/* A value with $NAME and ${NAME} replaced from the environment, to be freed by the caller; a
+ * variable that is not set becomes nothing. NULL without memory. */
 char *shim_settings_expand(const char *value);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Folders are called JOB.RANK.PID@HOST. Orphans of this host are cleared in node-local areas. The area under
- * the prefix is seen by many hosts, whose locks may not be: there each rank clears its own.
- * Tests: tests/shim/test_shim_stage.py.
+ * Folders are called JOB.RANK.PID@HOST. Orphans of this host are cleared in node-local areas. The
+ * area under the prefix is seen by many hosts, whose locks may not be: there each rank clears its
+ * own. Tests: tests/shim/test_shim_stage.py.
  */
 #define _GNU_SOURCE
 #include "stage.h"
@@ -84,8 +84,8 @@ static void add_area(const char *base, bool (*mine)(const char *name))
     shim_folder_clear_orphans(area->base, mine);
 }
 
-void shim_stage_open(const char *const *bases, size_t outputs, const char *prefix, const char *job_id,
-                     int rank)
+void shim_stage_open(const char *const *bases, size_t outputs, const char *prefix,
+                     const char *job_id, int rank)
 {
     char under_prefix[SHIM_PATH_SIZE], name[256];
     if (gethostname(name, sizeof name) != 0)

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * There are several areas, in order of preference. Output uses the first that is usable. A restart must
- * not fail for want of space, since SCR would mark a good checkpoint as failed: it may use all, the last
- * of which lies under the prefix. May use claim.h, folder.h, path.h.
- * Tests: tests/shim/test_shim_stage.py.
+ * There are several areas, in order of preference. Output uses the first that is usable. A restart
+ * must not fail for want of space, since SCR would mark a good checkpoint as failed: it may use
+ * all, the last of which lies under the prefix. May use claim.h, folder.h, path.h. Tests:
+ * tests/shim/test_shim_stage.py.
  */
 #ifndef SHIM_STAGE_H
 #define SHIM_STAGE_H
@@ -31,8 +31,8 @@ size_t shim_stage_areas(void);
  *   area   which area
  *   base   the file's name
  *   path   out
- * Returns 0, or an errno: ENAMETOOLONG when it does not fit into `size`, ENOENT when there is no such
- * area. */
+ * Returns 0, or an errno: ENAMETOOLONG when it does not fit into `size`, ENOENT when there is no
+ * such area. */
 int shim_stage_reserve(size_t area, const char *base, char *path, size_t size);
 
 /* Remove a staged file and whatever else lies in its folder. */

@@ -30,8 +30,9 @@ static const struct cause {
     [SHIM_CAUSE_NO_STAGE] = {"no staging", "it cannot be staged"},
     [SHIM_CAUSE_NAME] = {"long name", "the name of its staged copy would be too long for SCR"},
     [SHIM_CAUSE_LINKED] = {"link", "it is a link or no regular file"},
-    [SHIM_CAUSE_BYPASSED] = {"written elsewhere",
-                             "the application wrote it under its own name, not where SCR_Route_file said"},
+    [SHIM_CAUSE_BYPASSED] =
+        {"written elsewhere",
+         "the application wrote it under its own name, not where SCR_Route_file said"},
     [SHIM_CAUSE_CHANGED] = {"changed", "it changed while it was packed"},
     [SHIM_CAUSE_NO_SPACE] = {"no space", "there is no space to pack it"},
     [SHIM_CAUSE_CODEC] = {"codec", "the codec failed"},
@@ -71,8 +72,8 @@ void shim_totals_whole(shim_cause cause, const char *path, const char *detail)
         SHIM_WARNING("%s is stored whole: %s%s%s%s", path, why->reason, detail ? " (" : "",
                      detail ? detail : "", detail ? ")" : "");
     else
-        shim_message_debug_at(2, "%s is stored whole: %s%s%s", path, why->word,
-                              detail ? ": " : "", detail ? detail : "");
+        shim_message_debug_at(2, "%s is stored whole: %s%s%s", path, why->word, detail ? ": " : "",
+                              detail ? detail : "");
 }
 
 void shim_totals_packed(const scr_crit_info *info, double seconds)
@@ -131,7 +132,7 @@ void shim_totals_reset(void)
     measured_files = measured_before = measured_after = 0;
 }
 
-/* ---- The closing line ------------------------------------------------------------------------ */
+/* ---- The closing line ----------------------------------------------------------------------- */
 
 typedef struct line {
     char text[2048];

@@ -15,10 +15,10 @@
 /* Why a file is stored whole. */
 typedef enum shim_cause {
     SHIM_CAUSE_UNPLANNED, /* no plan entry matches it */
-    SHIM_CAUSE_EXCLUDED, /* by SCR_CRIT_INCLUDE or SCR_CRIT_EXCLUDE */
+    SHIM_CAUSE_EXCLUDED,  /* by SCR_CRIT_INCLUDE or SCR_CRIT_EXCLUDE */
     SHIM_CAUSE_DRY_RUN,
-    SHIM_CAUSE_DOUBT,    /* a parameter is not understood */
-    SHIM_CAUSE_SHARED,   /* another rank may write it as well */
+    SHIM_CAUSE_DOUBT,  /* a parameter is not understood */
+    SHIM_CAUSE_SHARED, /* another rank may write it as well */
     SHIM_CAUSE_MISFIT,
     SHIM_CAUSE_NO_GAIN,
     SHIM_CAUSE_PACKED,   /* the application wrote a packed file */
@@ -29,7 +29,7 @@ typedef enum shim_cause {
     SHIM_CAUSE_CHANGED,  /* it changed while it was packed */
     SHIM_CAUSE_NO_SPACE, /* for the packed file */
     SHIM_CAUSE_CODEC,
-    SHIM_CAUSE_SYSTEM,   /* any other failure of the system */
+    SHIM_CAUSE_SYSTEM, /* any other failure of the system */
     SHIM_CAUSES
 } shim_cause;
 

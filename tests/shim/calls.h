@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * With -DFORTRAN_ENTRY the functions that libscrf offers to Fortran programs are called as gfortran would: strings
- * without a terminating 0, their lengths behind all other arguments.
+ * With -DFORTRAN_ENTRY the functions that libscrf offers to Fortran programs are called as gfortran
+ * would: strings without a terminating 0, their lengths behind all other arguments.
  */
 #ifndef CALLS_H
 #define CALLS_H

@@ -4,9 +4,10 @@
  *
  *     driver SCRIPT
  *
- * A line of the script is a verb and its arguments, separated by tabs. Every rank executes it, or those that a first
- * word "@2" or "@1,3" names. In arguments {rank} and {size} are replaced. Each rank reports on stdout as
- * "RANK<tab>VERB<tab>...". The program knows nothing of the plugin. conftest.py runs it.
+ * A line of the script is a verb and its arguments, separated by tabs. Every rank executes it, or
+ * those that a first word "@2" or "@1,3" names. In arguments {rank} and {size} are replaced. Each
+ * rank reports on stdout as "RANK<tab>VERB<tab>...". The program knows nothing of the plugin.
+ * conftest.py runs it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,7 +49,7 @@ static long number(int index)
     return atol(words[index]);
 }
 
-/* ---- Content --------------------------------------------------------------------------------- */
+/* ---- Content -------------------------------------------------------------------------------- */
 
 /* conftest.py computes the same. */
 static unsigned char content(long seed, size_t at)
@@ -92,7 +93,7 @@ static int copy_file(const char *source, const char *target)
     return good;
 }
 
-/* ---- Verbs ----------------------------------------------------------------------------------- */
+/* ---- Verbs ---------------------------------------------------------------------------------- */
 
 static int route(const char *name, char *path)
 {
@@ -179,7 +180,8 @@ static void have_restart(void)
     report("%d\t%d\t%s", status, flag, flag ? name : "");
 }
 
-/* restart FOLDER NAME...: SCR's loop over checkpoints; copies what is read to FOLDER/DATASET.RANK.INDEX */
+/* restart FOLDER NAME...: SCR's loop over checkpoints; copies what is read to
+ * FOLDER/DATASET.RANK.INDEX */
 static int try_restart(const char *dataset)
 {
     for (int i = 2; i < word_count; i++) {
@@ -404,7 +406,7 @@ static const struct verb {
     {"exit", do_exit},
 };
 
-/* ---- The script ------------------------------------------------------------------------------ */
+/* ---- The script ----------------------------------------------------------------------------- */
 
 static void substitute(char *target, const char *text)
 {

@@ -8,7 +8,9 @@
  *     FAULT_ACTION  "kill", or the number of an errno
  *     FAULT_AFTER   how many such calls go well before (0 when unset)
  *     FAULT_TIMES   how many fail then (all when unset)
- * For the shim's tests: a fault at an exact place, without root and without waiting for the right moment.
+ *     FAULT_MPI_NAME  what MPI calls itself, instead of its real name
+ * For the shim's tests: a fault at an exact place, without root and without waiting for the right
+ * moment.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,6 +21,16 @@
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+int MPI_Get_library_version(char *name, int *length)
+{
+    int (*real)(char *, int *) = dlsym(RTLD_NEXT, "MPI_Get_library_version");
+    const char *other = getenv("FAULT_MPI_NAME");
+    if (!other)
+        return real(name, length);
+    *length = sprintf(name, "%s", other);
+    return 0;
+}
 
 static int seen;
 

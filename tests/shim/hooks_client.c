@@ -1,10 +1,11 @@
-/* hooks_client.c - a program with clients of its own in the table of hooks, linked with the shim before SCR.
+/* hooks_client.c - a program with clients of its own in the table of hooks, linked with the shim
+ * before SCR.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes one checkpoint, restarts from it, and prints each event that its clients receive: "CLIENT EVENT ...".
- * test_shim_hooks.py runs it; the file's name is its argument. With the second argument "output" or "restart" the
- * second client refuses to route then.
+ * Writes one checkpoint, restarts from it, and prints each event that its clients receive: "CLIENT
+ * EVENT ...". test_shim_hooks.py runs it; the file's name is its argument. The second argument
+ * makes the second client refuse to route ("output", "restart") or both veto the output ("veto").
  */
 #include <mpi.h>
 #include <scr.h>
@@ -37,7 +38,7 @@ static int output_routed(void *context, const char *name, char *path, size_t siz
 static int output_completing(void *context, int valid)
 {
     printf("%s output_completing %d\n", CLIENT, valid);
-    return valid && *CLIENT == 'b' ? valid + 1 : valid;
+    return valid && strcmp(refuse, "veto") != 0;
 }
 
 static void output_completed(void *context, int status)
@@ -72,8 +73,17 @@ static void finalizing(void *context)
 static void add_client(char *name)
 {
     const scr_crit_hooks hooks = {
-        name, name, initialized, output_started, output_routed, output_completing,
-        output_completed, restart_started, restart_routed, restart_completed, finalizing,
+        name,
+        name,
+        initialized,
+        output_started,
+        output_routed,
+        output_completing,
+        output_completed,
+        restart_started,
+        restart_routed,
+        restart_completed,
+        finalizing,
     };
     printf("register %s %d\n", name, scr_crit_hooks_register(&hooks));
 }

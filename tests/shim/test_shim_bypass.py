@@ -127,7 +127,7 @@ def test_links_are_left_to_the_program(job, tools):
 
 
 def test_a_program_that_ignores_scrs_path(job, tools):
-    """It works without the plugin, since under bypass SCR's path is the program's own name: so it must here."""
+    """It works without the plugin, where SCR's path is the program's own name: so it must here."""
     lines = [
         ("start", "ckpt.1", 1),
         ("route", "ckpt.1/state.{rank}"),

@@ -12,7 +12,7 @@ def level(ended):
 
 @pytest.fixture
 def configured(job, tools):
-    """Run one checkpoint with configuration files and settings; return the level of debug that was in force."""
+    """Run one checkpoint with configuration files and settings; return the level of debug in force."""
 
     def run(*, environment=None, user=None, named=None, program=None, verb="config", system=None):
         extra = {}

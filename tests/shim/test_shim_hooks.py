@@ -1,4 +1,4 @@
-"""The table of hooks: who sees which event in which order, with the plugin on and off, and what failures do."""
+"""The table of hooks: who sees which event in which order, with the plugin on and off; and failures."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def test_order_of_events_with_the_plugin_on(job, events):
     lines, _ = events()
     assert lines[:3] == ["register a 0", "register b 0", "bad 1 1"]
     kinds = [" ".join(line.split()[:2]) for line in lines if line.split()[0] in ("a", "b")]
-    assert kinds == [
-        "a initialized", "b initialized", "a output_started", "b output_started", "a output_routed", "b output_routed",
-        "b output_completing", "a output_completing", "b output_completed", "a output_completed",
-        "a restart_started", "b restart_started", "a restart_routed", "b restart_routed", "a restart_completed",
-        "b restart_completed", "b finalizing",  # a has left
-    ]  # fmt: skip
+    routing = ["a output_started", "b output_started", "a output_routed", "b output_routed"]
+    completing = ["b output_completing", "a output_completing", "b output_completed", "a output_completed"]
+    restart = ["started", "routed", "completed"]
+    reading = [f"{who} restart_{event}" for event in restart for who in ("a", "b")]
+    # a leaves in its restart_completed
+    assert kinds == ["a initialized", "b initialized", *routing, *completing, *reading, "b finalizing"]
     (seen_by_a, seen_by_b) = of(lines, "output_routed")
     # the filter comes first: a sees its staged path, b what a made of it, and the program what b was given
     assert seen_by_a.startswith("a output_routed ckpt.1/state.0 JOB/stage/scr_crit.")
     assert seen_by_b.split()[3] == seen_by_a.split()[3] + "+a"
     assert of(lines, "routed 0") == [f"program routed 0 {seen_by_b.split()[3]}"]
     assert of(lines, "output_started") == ["a output_started one 1", "b output_started one 1"]
-    assert of(lines, "output_completing") == ["b output_completing 1", "a output_completing 2"]
+    assert of(lines, "output_completing") == ["b output_completing 1", "a output_completing 1"]
     assert of(lines, "completed 0")[-1] == "program completed 0"
     assert job.is_packed("ckpt.1/state.0")
     assert of(lines, "restart_started") == ["a restart_started one", "b restart_started one"]
@@ -94,6 +94,12 @@ def test_events_flow_with_the_plugin_off(events, job, scr_root):
 def test_a_client_that_refuses_output_fails_the_call(events):
     lines, _ = events("output")
     assert "program routed 1 " in lines
+    assert "program completed 1" in lines
+
+
+def test_a_client_may_veto_the_output(events):
+    lines, _ = events("veto")
+    assert of(lines, "output_completing") == ["b output_completing 1", "a output_completing 0"]
     assert "program completed 1" in lines
 
 

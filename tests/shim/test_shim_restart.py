@@ -150,7 +150,7 @@ def test_whole_files_are_handed_out_as_they_are(any_job, tools):
 
 
 def test_want_of_space_in_staging_does_not_cost_a_checkpoint(written, tools, build):
-    """SCR marks a checkpoint as failed for good: so further areas are tried, the last one under the prefix."""
+    """SCR marks a checkpoint as failed for good: so further areas are tried, the last under the prefix."""
     written.preload = [build / "libfaults.so", *written.preload]
     ended = restart(
         written,
