@@ -221,6 +221,22 @@ def test_operators_and_attributes_of_arrays() -> None:
     assert result.sinks == ()
 
 
+def test_methods_of_arrays() -> None:
+    def function(x: Any) -> Any:
+        grid = x.reshape(2, 3)
+        moved = [grid.transpose(1, 0)[0], grid.transpose((1, 0))[0], grid.transpose()[0], grid.T[0]]
+        return [*moved, grid.reshape((3, 2)).flatten()[:1], grid.dot(np.ones(3))[:0], 2 ** x[:1]]
+
+    result = profile_of(function)
+    assert critical(result) == {0, 3}
+    assert result.sinks == ()
+
+
+def test_integer_power_that_may_raise_is_a_sink() -> None:
+    result = profile_of(lambda x: 2**x, np.array([1, 2]))
+    assert kinds(result) == {"unknown primitive power"}
+
+
 def test_copies_of_the_state_stay_traced() -> None:
     assert critical(profile_of(lambda x: copy.deepcopy({"a": copy.copy(x)})["a"][3:])) == {3, 4, 5}
 
@@ -249,6 +265,16 @@ def test_step_that_takes_gradients() -> None:
 
     result = profile(step, {"x": X}, lambda state: state["x"][:1])
     assert {0, 1, 2, 3} <= critical(result)
+
+
+def test_value_that_leaves_inside_a_gradient_is_a_sink() -> None:
+    def energy(y: Any) -> Any:
+        factor = np.array(y)[0] + TABLE[[int(y[1])]][0] + float(np.median(y[2:3]))
+        return anp.sum(y * y) * factor
+
+    result = profile_of(lambda x: autograd.grad(energy)(x)[5], X)
+    assert critical(result) == ALL
+    assert {"array", "int"} <= kinds(result)
 
 
 def test_step_may_change_the_dict_it_is_given() -> None:

@@ -87,8 +87,11 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         return format(self._leave("text"), specification)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        value = np.asarray(getval(self._frozen("array")), dtype=dtype)
-        return value.copy() if copy else value
+        value = self._frozen("array")
+        if isbox(value):
+            return value.__array__(dtype, copy)
+        array = np.asarray(value, dtype=dtype)
+        return array.copy() if copy else array
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -150,6 +153,10 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     def copy(self, order: str = "C") -> Any:
         """A copy, traced."""
         return anp.copy(self)
+
+    def transpose(self, *axes: Any) -> Any:
+        """Axes reversed, or in the given order, as a tuple or one by one."""
+        return anp.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
     def dot(self, other: Any) -> Any:
         """Dot product."""
@@ -245,7 +252,7 @@ def _bare_index(index: Any) -> Any:
 
 def _bare_part(part: Any) -> Any:
     if isinstance(part, TracedArray):
-        return part._leave("index")
+        return _bare_part(part._leave("index"))
     if isinstance(part, slice):
         return slice(*(_bare_part(bound) for bound in (part.start, part.stop, part.step)))
     return part
@@ -254,7 +261,7 @@ def _bare_part(part: Any) -> Any:
 def _bare(value: Any) -> Any:
     """`value` with every traced array in it replaced by its bare value, each recorded as leaving."""
     if isinstance(value, TracedArray):
-        return value._leave("array")
+        return _bare(value._leave("array"))
     if isinstance(value, (tuple, list)):
         return type(value)(_bare(member) for member in value)
     if isinstance(value, dict):

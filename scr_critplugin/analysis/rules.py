@@ -117,7 +117,8 @@ _DENSE = Row(pulls.dense)
 def _power_cannot_raise(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     # NumPy raises ValueError for an integer to a negative integer power.
     base, exponent = args[:2]
-    return np.result_type(base).kind not in "iu" or isinstance(exponent, int)
+    of_integers = np.result_type(base).kind in "iu" and np.result_type(exponent).kind in "iu"
+    return not of_integers or isinstance(exponent, int)
 
 
 add_rule(np.power, Row(pulls.elementwise, applies=_power_cannot_raise))
