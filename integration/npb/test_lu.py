@@ -128,6 +128,7 @@ def flux_jacobians(conserved: tuple[float, ...], direction: int) -> tuple[np.nda
 def swept_densely(problem: lu.LuClass, field: np.ndarray, rsd: np.ndarray) -> np.ndarray:
     """Both sweeps as two dense linear systems over the interior, from Jacobians by differentiation."""
     n, dt, omega = problem.points, problem.dt, lu.OVER_RELAXATION
+    values = np.moveaxis(field, 0, -1)
     interior = [(k, j, i) for k in range(1, n - 1) for j in range(1, n - 1) for i in range(1, n - 1)]
     number = {point: 5 * count for count, point in enumerate(interior)}
     size = 5 * len(interior)
@@ -139,13 +140,13 @@ def swept_densely(problem: lu.LuClass, field: np.ndarray, rsd: np.ndarray) -> np
         rows = slice(at, at + 5)
         diagonal[rows, rows] = np.eye(5)
         for direction in range(3):
-            _, viscous = flux_jacobians(tuple(field[(slice(None), *point)]), direction)
+            _, viscous = flux_jacobians(tuple(values[point]), direction)
             diagonal[rows, rows] += 2.0 * dt * (n - 1) ** 2 * viscous
             for side in (-1, 1):
                 neighbour = list(point)
                 neighbour[2 - direction] += side
                 there = tuple(neighbour)
-                convective, viscous = flux_jacobians(tuple(field[(slice(None), *there)]), direction)
+                convective, viscous = flux_jacobians(tuple(values[there]), direction)
                 block = omega * dt * (side * 0.5 * (n - 1) * convective - (n - 1) ** 2 * viscous)
                 if there in number:
                     coupling[side][rows, number[there] : number[there] + 5] = block
