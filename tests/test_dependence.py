@@ -272,7 +272,8 @@ def test_value_that_leaves_inside_a_gradient_is_a_sink() -> None:
         factor = np.array(y)[0] + TABLE[[int(y[1])]][0] + float(y[2])
         return anp.sum(y * y) * factor
 
-    result = profile_of(lambda x: autograd.grad(energy)(x)[5], X)
+    # autograd's own arrays know none of these conversions, so there is no plain run to compare with.
+    result = profile_of(lambda x: autograd.grad(energy)(x)[5], X, validate=None)
     assert critical(result) == ALL
     assert {"array", "int", "float"} <= kinds(result)
 
