@@ -14,27 +14,28 @@ SOURCES := $(shell find scr_critplugin cbindings integration -type f \
 
 # An MPI on the PATH is used as it is; without one, PyPI's mpich wheel brings mpicc and mpiexec.
 ifeq ($(shell command -v mpicc 2>/dev/null),)
-MPI_PACKAGES := mpich mpi4py
-else
-MPI_PACKAGES := mpi4py
+MPI_PACKAGES := mpich
 endif
 
-.PHONY: demo test lint bench clean install
+.PHONY: demo test lint bench clean install install-test
 
 demo: install
 	$(BIN)/scr_crit demo
 
-test: install lint
+test: install-test lint
 	$(BIN)/pytest
 
-lint: install
-	$(BIN)/ruff check scr_critplugin cbindings tests integration
+lint: install-test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(filter %.c %.h,$(SOURCES)) $(wildcard tests/*/*.[ch])
 
 bench: install
 	$(BIN)/python integration/bench/run.py
 
 install: $(VENV)/.installed
+install-test: $(VENV)/.installed-test
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
@@ -42,8 +43,13 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.created $(SOURCES)
-	$(BIN)/python -m pip install --quiet $(MPI_PACKAGES)
-	$(BIN)/python -m pip install --quiet '.[test,hdf5]'
+	$(BIN)/python -m pip install --quiet zstandard $(MPI_PACKAGES)
+	$(BIN)/python -m pip install --quiet .
+	touch $@
+
+# The package itself is there already: this adds what the extras name.
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet mpi4py 'scr_critplugin[test,hdf5]'
 	touch $@
 
 clean:
