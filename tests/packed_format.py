@@ -123,10 +123,11 @@ def runs_of(marks: bytes) -> list[tuple[bool, int, int]]:
     """Maximal runs of a mask: critical or not, start, stop."""
     out = []
     start = 0
-    for at in range(1, len(marks) + 1):
-        if at == len(marks) or marks[at] != marks[start]:
-            out.append((bool(marks[start]), start, at))
-            start = at
+    while start < len(marks):
+        stop = marks.find(bytes([1 - marks[start]]), start)
+        stop = len(marks) if stop < 0 else stop
+        out.append((bool(marks[start]), start, stop))
+        start = stop
     return out
 
 
@@ -204,6 +205,8 @@ class Packed:
     fields: list[ChecksumField] = field(default_factory=list)
     stored: list[bytes] = field(default_factory=list)
     """Frames as stored."""
+    extra: bytes = b""
+    """Bytes of the payload that belong to no frame; a sound file has none."""
 
 
 def fill_mask(whole: bytes, marks: bytes, fill: bytes, fields: Sequence[ChecksumField] = ()) -> bytes:
@@ -245,7 +248,7 @@ def assemble(packed: Packed, version: int = 1) -> bytes:
     """Put a packed file together, with right sizes and checksums whatever its parts say."""
     fields = b"".join(item.pack() for item in packed.fields)
     frames = b"".join(FRAME.pack(len(stored), crc32c(stored), 0) for stored in packed.stored)
-    payload = b"".join(packed.stored)
+    payload = b"".join(packed.stored) + packed.extra
     packed_size = 128 + len(packed.program) + len(fields) + len(frames) + len(payload) + 16
     head = HEADER.pack(
         MARK,

@@ -206,6 +206,8 @@ def test_compressed_frame_must_be_what_the_header_says(core_with_codec: Core, ra
         b"\xff" * 40,
     ):
         _refused(core_with_codec, ram_path, pf.assemble(replace(sound, stored=[stored])), (cl.FORMAT,))
+    failure = _refused(core_with_codec, ram_path, pf.assemble(replace(sound, extra=b"x")), (cl.FORMAT,))
+    assert "add up" in failure.words
     (ram_path / "damaged").write_bytes(pf.assemble(sound))
     core_with_codec.check(ram_path / "damaged")
 

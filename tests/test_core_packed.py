@@ -194,6 +194,8 @@ def test_large_file_survives(core: Core, ram_path: Path, codec: int) -> None:
     expected = np.where(marks, whole, 0).astype(np.uint8)
     core.unpack(packed, target)
     assert np.array_equal(np.fromfile(target, dtype=np.uint8), expected)
+    core.unpack(packed, target, b"abc")  # runs longer than a window, and windows that end within a pattern
+    assert target.read_bytes() == pf.fill_mask(whole.tobytes(), marks.astype(np.uint8).tobytes(), b"abc")
     assert core.unpack_buffer(packed, len(whole)) == expected.tobytes()
     pieces = [whole[:7].tobytes(), whole[7:20_000_000].tobytes(), whole[20_000_000:].tobytes()]
     core.pack_buffers(pieces, cl.rules(program), target, codec)

@@ -72,11 +72,16 @@ static void load(void)
     blosc.init();
 }
 
-static int usable(void)
+static bool is_available(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
-    if (blosc.library == NULL)
+    return blosc.library != NULL;
+}
+
+static int usable(void)
+{
+    if (!is_available())
         return crit_fail(SCR_CRIT_ERR_CODEC, CRIT_NO_OFFSET,
                          "codec blosc2-zstd needs the c-blosc2 library: install it (pip install "
                          "blosc2), or put its directory on LD_LIBRARY_PATH (%s)",
@@ -160,6 +165,11 @@ int crit_codec_decompress(crit_codec *codec, const uint8_t *data, size_t stored,
 
 #else /* built without the headers of c-blosc2 */
 
+static bool is_available(void)
+{
+    return false;
+}
+
 static int usable(void)
 {
     return crit_fail(SCR_CRIT_ERR_CODEC, CRIT_NO_OFFSET,
@@ -231,6 +241,5 @@ int crit_codec_open_decompressor(uint32_t id, crit_codec **codec)
 
 const char *scr_crit_codecs(void)
 {
-    return crit_codec_usable(SCR_CRIT_CODEC_BLOSC2_ZSTD) == SCR_CRIT_OK ? "none blosc2-zstd"
-                                                                        : "none";
+    return is_available() ? "none blosc2-zstd" : "none";
 }

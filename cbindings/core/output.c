@@ -41,10 +41,11 @@ static int busy(void)
 /* Remove a temporary file that no living writer holds. */
 static int clear_leftover(const char *temporary)
 {
-    const int fd = open(temporary, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    /* For writing too: over NFS an exclusive lock needs that. */
+    const int fd = open(temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return SCR_CRIT_OK;
-    /* Unreadable or a symbolic link: not a file of ours that is being written. */
+    /* Not to be opened, a symbolic link: not a file of ours that is being written. */
     const bool held = fd >= 0 && !lock(fd);
     int status = SCR_CRIT_OK;
     if (held)

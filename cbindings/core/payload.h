@@ -26,6 +26,7 @@ typedef struct crit_payload_writer {
     uint64_t at;               /* where the next stored bytes go */
     uint64_t rows_at;          /* where the next rows of the table of frames go */
     uint32_t frame;            /* the current frame */
+    uint64_t length;           /* its length before compression */
     uint64_t filled;           /* bytes in it, before compression */
     uint64_t stored;           /* bytes of it as stored */
     uint32_t crc;              /* of those, less the buffer's bytes from `unsummed` on */

@@ -20,6 +20,7 @@ int crit_payload_writer_open(crit_payload_writer *writer, int fd, const crit_hea
     writer->header = header;
     writer->at = parts->payload;
     writer->rows_at = parts->frames;
+    writer->length = crit_header_frame_length(header, 0);
     writer->buffer = malloc(BUFFER_SIZE);
     writer->rows = malloc((size_t)CRIT_FRAME_ROWS * CRIT_FRAME_SIZE);
     if (writer->buffer == NULL || writer->rows == NULL)
@@ -61,6 +62,8 @@ static int end_frame(crit_payload_writer *writer)
     crit_store_u32(row + 12, 0);
     writer->row_count++;
     writer->frame++;
+    if (writer->frame < writer->header->frames)
+        writer->length = crit_header_frame_length(writer->header, writer->frame);
     writer->filled = 0;
     writer->stored = 0;
     writer->crc = 0;
@@ -139,12 +142,11 @@ static int put(crit_payload_writer *writer, const uint8_t *data, size_t size)
 int crit_payload_write(crit_payload_writer *writer, const uint8_t *data, size_t size)
 {
     while (size > 0) {
-        const uint64_t length = crit_header_frame_length(writer->header, writer->frame);
-        const uint64_t room = length - writer->filled;
+        const uint64_t room = writer->length - writer->filled;
         const size_t n = size < room ? size : (size_t)room;
         int status = put(writer, data, n);
         writer->filled += n;
-        if (status == SCR_CRIT_OK && writer->filled == length) {
+        if (status == SCR_CRIT_OK && writer->filled == writer->length) {
             if (writer->codec != NULL)
                 status = compress_frame(writer);
             else

@@ -178,36 +178,44 @@ static bool enter_loop(crit_cursor *cursor, const operation *op, piece *next)
     return true;
 }
 
-/* Begin the next operation. Returns false at the end of the program; next->length is 0 when the
- * operation is one that must be entered first. */
-static bool begin_operation(crit_cursor *cursor, piece *next)
+/* Begin an operation that is no single run. */
+static bool begin_compound(crit_cursor *cursor, piece *next)
 {
     operation op;
     if (!load_operation(&cursor->levels[cursor->depth].next, cursor->levels[cursor->depth].end,
                         &op))
         return stop_damaged(cursor);
-    next->critical = op.critical;
-    next->length = 0;
-    switch (op.code) {
-    case CRIT_OP_LOOP:
+    if (op.code == CRIT_OP_LOOP)
         return enter_loop(cursor, &op, next);
-    case CRIT_OP_RUNS:
+    if (op.code == CRIT_OP_RUNS) {
         cursor->mode = MODE_RUNS;
         cursor->critical = op.critical;
         cursor->left = op.number;
-        break;
-    case CRIT_OP_BITMAP:
+    } else {
         cursor->mode = MODE_BITMAP;
         cursor->unit = op.number;
         cursor->bit = 0;
         cursor->bits = op.bits;
-        break;
-    default:
-        next->length = op.number;
-        return true;
     }
     cursor->data = op.data;
     cursor->data_end = op.data_end;
+    next->length = 0;
+    return true;
+}
+
+/* Begin the next operation. Returns false at a damaged one; next->length is 0 when the operation is
+ * one that must be entered first. */
+static bool begin_operation(crit_cursor *cursor, piece *next)
+{
+    const uint8_t **at = &cursor->levels[cursor->depth].next;
+    const uint8_t code = **at;
+    if (code != CRIT_OP_KEEP && code != CRIT_OP_DROP)
+        return begin_compound(cursor, next);
+    (*at)++;
+    next->critical = code == CRIT_OP_KEEP;
+    if (!crit_varint_load(at, cursor->levels[cursor->depth].end, &next->length) ||
+        next->length == 0)
+        return stop_damaged(cursor);
     return true;
 }
 

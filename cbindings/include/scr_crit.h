@@ -13,7 +13,8 @@
  *  - A file that a function writes appears under its final name complete and synced, or not at all:
  *    data go to a temporary file beside it (see scr_crit_temp_path), then fsync, then rename. A
  *    failure removes the temporary file, leaves any older file of that name, and never touches the
- *    source.
+ *    source. A symbolic link of that name is replaced, not followed. While one process writes a
+ *    target, another that wants to fails with IO, errno EBUSY.
  *  - Memory use is bounded (at most 16 MiB beside the mapped plan or tables), whatever the file's size.
  *  - Handles may be used by one thread at a time; distinct handles are independent. Error state is
  *    per thread.
@@ -147,8 +148,9 @@ int scr_crit_is_packed(const char *path, int *claims);
  *   options  optional
  *   info     optional, out
  * Permission bits and extended attributes of the source are carried over.
- * Fails with MISFIT, NESTED, NOGAIN, CHANGED (the file should then go through whole), or IO, NOSPACE,
- * NOMEM, CODEC; the source is as it was. */
+ * Fails with MISFIT (also when a checksum that the file's own format keeps does not match its bytes:
+ * expansion would hide that), NESTED, NOGAIN, CHANGED (the file should then go through whole), or IO,
+ * NOSPACE, NOMEM, CODEC; the source is as it was. */
 int scr_crit_pack(scr_crit_plan *plan, uint32_t entry, const char *source, const char *target,
                   const scr_crit_pack_options *options, scr_crit_info *info);
 
@@ -191,7 +193,8 @@ int scr_crit_unpack_buffer(const char *source, void *data, uint64_t size, const 
  * not read: scr_crit_check does that. */
 int scr_crit_inspect(const char *path, scr_crit_info *info);
 
-/* Verify every byte of a packed file without writing anything. info: optional, out. */
+/* Verify every byte of a packed file without writing anything. Where the codec is usable the payload is
+ * also decompressed. info: optional, out. */
 int scr_crit_check(const char *path, scr_crit_info *info);
 
 /* Name of the temporary file that writing `target` uses, in the same directory and within NAME_MAX.

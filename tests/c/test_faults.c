@@ -353,7 +353,7 @@ int main(void)
         codec = SCR_CRIT_CODEC_BLOSC2_ZSTD;
         all_cases();
     } else {
-        printf("codec blosc2-zstd left out: %s\n", scr_crit_last_error());
+        printf("no codec blosc2-zstd here: its cases are left out\n");
     }
     scratch_leave();
     return check_result();

@@ -287,21 +287,30 @@ static void pieces_are_joined_across_operations(void)
     expect_mask(NULL, 0, "");
 }
 
-/* Bitmaps with runs that begin and end at every place around the words of 64 bits. */
+static void expect_bitmap(const char *mask)
+{
+    uint8_t bytes[64] = {CRIT_OP_BITMAP, 1};
+    const size_t bits = strlen(mask);
+    const size_t head = 2 + crit_varint_store(bytes + 2, bits);
+    for (size_t bit = 0; bit < bits; bit++)
+        if (mask[bit] == '#')
+            bytes[head + bit / 8] |= (uint8_t)(1u << (bit % 8));
+    expect_mask(bytes, head + (bits + 7) / 8, mask);
+}
+
+/* Runs of either kind that begin and end at every place around the words of 64 bits. */
 static void bitmaps_of_all_phases(void)
 {
+    char mask[141];
+    mask[140] = '\0';
     for (unsigned begin = 0; begin < 130; begin += 3)
         for (unsigned end = begin + 1; end < 140; end += 5) {
-            uint8_t bytes[64] = {CRIT_OP_BITMAP, 1};
-            char mask[141];
-            const size_t head = 2 + crit_varint_store(bytes + 2, 140);
             memset(mask, '.', 140);
-            mask[140] = '\0';
-            for (unsigned bit = begin; bit < end; bit++) {
-                bytes[head + bit / 8] |= (uint8_t)(1u << (bit % 8));
-                mask[bit] = '#';
-            }
-            expect_mask(bytes, head + 18, mask);
+            memset(mask + begin, '#', end - begin);
+            expect_bitmap(mask);
+            memset(mask, '#', 140);
+            memset(mask + begin, '.', end - begin);
+            expect_bitmap(mask);
         }
 }
 
