@@ -1,6 +1,6 @@
 # make demo    profile, pack, kill, restart: the whole story in one command
 # make test    the full test-suite, with formatting and type checks
-# make bench   timings (medians and ratios), see docs/performance.md
+# make bench   timings: medians and ratios
 # make clean   remove what these made
 # Everything is set up in .venv; nothing else on the machine is touched.
 

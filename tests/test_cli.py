@@ -243,8 +243,27 @@ def test_output_to_a_pipe_has_no_escapes_and_no_bar(run: Run, bt: object) -> Non
 def test_doctor_probes_through_scr(run: Run, bt: object, scr_root: Path, tmp_path: Path) -> None:
     examined = run("doctor", "--plan", "plan", env={**os.environ, "SCR_ROOT": str(scr_root)})
     assert examined.returncode == 0, examined.stdout + examined.stderr
-    assert examined.stdout.count("ok  ") == 5
+    assert examined.stdout.count("ok  ") == 6
     assert "probe checkpoint: stored 5" in examined.stdout
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("SCR_CRIT_DRYRUN", "1"),
+        ("SCR_CRIT_EXCLUDE", "**"),
+        ("SCR_CRIT_INCLUDE", "other/*"),
+        ("SCR_CRIT_CODEC", "gzip"),
+        ("SCR_CRIT_FILL", "one"),
+        ("SCR_CRIT_STAGE", "/proc/nowhere"),
+    ],
+)
+def test_doctor_sees_settings_that_keep_files_whole(
+    run: Run, bt: object, scr_root: Path, key: str, value: str
+) -> None:
+    examined = run("doctor", "--plan", "plan", env={**os.environ, "SCR_ROOT": str(scr_root), key: value})
+    assert examined.returncode == 1, examined.stdout
+    assert examined.stdout.count("FAIL") == 1
 
 
 def test_doctor_says_what_to_do(run: Run, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_pkg_config_names_the_shims(package_lib: Path) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("needs pkg-config")
     environment = {**os.environ, "PKG_CONFIG_PATH": str(package_lib / "pkgconfig")}
-    for variable in ("shim", "wrap"):
+    for variable in ("shim", "wrap", "wrap_options"):
         path = subprocess.run(
             ["pkg-config", f"--variable={variable}", "scr_crit"],
             env=environment,

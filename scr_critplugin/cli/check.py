@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from scr_critplugin.cli.progress import progress
+from scr_critplugin.cli.progress import reading_progress
 from scr_critplugin.errors import CritError
 
 
@@ -23,14 +23,13 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
     from scr_critplugin import packed
 
     verdicts: dict[str, str] = {}
-    with progress("checking", len(files)) as advance:
+    with reading_progress("checking", sum(file.stat().st_size for file in files if file.is_file())):
         for file in files:
             try:
                 packed.check(file)
                 verdicts[str(file)] = "intact"
             except (CritError, OSError) as error:
                 verdicts[str(file)] = str(error)
-            advance(1)
     bad = sum(verdict != "intact" for verdict in verdicts.values())
     if as_json:
         click.echo(json.dumps({"files": verdicts, "intact": len(files) - bad, "bad": bad}, indent=2))

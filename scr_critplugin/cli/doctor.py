@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,13 +39,16 @@ def doctor(plan_path: Path | None) -> None:
     """Examine the installation: core, shim, libscr, plan, and a probe checkpoint through all of them.
 
     Each line says what was found and, where something is wrong, what to do. The exit status is 0 only if
-    everything is well. The probe runs one process with a prefix and cache of its own, and removes them.
+    everything is well. The probe writes and restarts in bypass and in cache mode, with a prefix and cache of
+    its own that it removes, and with your staging folder and codec. Settings are read from the environment;
+    docs/parameters.md names the files that SCR reads as well.
     """
     examinations: tuple[Callable[[], Finding], ...] = (
         _core,
         _shim,
         _libscr,
         lambda: _plan(plan_path),
+        lambda: _settings(plan_path),
         _probe,
     )
     findings = [examine() for examine in examinations]
@@ -100,11 +104,15 @@ def _libscr() -> Finding:
     return Finding("libscr", True, f"{library.path}, version {library.version}")
 
 
+def _plan_path(chosen: Path | None) -> Path:
+    default = Path(os.environ.get("SCR_PREFIX", "")) / ".scr_crit" / "plan"
+    return chosen or Path(os.environ.get("SCR_CRIT_PLAN", default))
+
+
 def _plan(chosen: Path | None) -> Finding:
     from scr_critplugin.plan import Plan
 
-    default = Path(os.environ.get("SCR_PREFIX", "")) / ".scr_crit" / "plan"
-    path = chosen or Path(os.environ.get("SCR_CRIT_PLAN", default))
+    path = _plan_path(chosen)
     try:
         plan = Plan.load(path)
     except (CritError, OSError) as error:
@@ -115,6 +123,56 @@ def _plan(chosen: Path | None) -> Finding:
             "make one with `scr_crit plan`, then set SCR_CRIT_PLAN (or SCR_PREFIX, if it is there)",
         )
     return Finding("plan", True, f"{path}, {len(plan.entries)} kinds of file, digest {plan.digest}")
+
+
+def _settings(chosen: Path | None) -> Finding:
+    """Would the parameters themselves keep files whole, whatever the plan says?"""
+    from scr_critplugin import packed
+
+    given = {key: value for key, value in sorted(os.environ.items()) if key.startswith("SCR_CRIT_") and value}
+    found = " ".join(f"{key}={value}" for key, value in given.items()) or "all at their defaults"
+    if given.get("SCR_CRIT_DRYRUN", "0") != "0":
+        return Finding("settings", False, found, "unset SCR_CRIT_DRYRUN: with it files are only measured")
+    codec = given.get("SCR_CRIT_CODEC", "none")
+    if codec not in packed.core_version().codecs:
+        return Finding(
+            "settings", False, found, f"codec {codec} cannot be used: pip install blosc2, or unset it"
+        )
+    try:
+        packed.fill_bytes(given.get("SCR_CRIT_FILL", "zero"))
+        excluded = _excluded_patterns(_plan_path(chosen), given)
+    except (CritError, OSError) as error:
+        return Finding("settings", False, found, str(error))
+    if excluded:
+        return Finding(
+            "settings", False, found, f"SCR_CRIT_INCLUDE and _EXCLUDE keep whole: {', '.join(excluded)}"
+        )
+    return Finding("settings", True, found)
+
+
+def _excluded_patterns(plan_path: Path, given: dict[str, str]) -> list[str]:
+    """Patterns of the plan of which a file named after them would be kept out."""
+    from scr_critplugin.plan import Plan, glob
+
+    if not plan_path.exists():
+        return []
+
+    def any_matches(globs: str, name: str) -> bool:
+        return any(glob(one, name, rank=0) for one in re.split("[,:]", globs) if one)
+
+    include, exclude = given.get("SCR_CRIT_INCLUDE", "**"), given.get("SCR_CRIT_EXCLUDE", "")
+    examples = {entry.pattern: _example_name(entry.pattern) for entry in Plan.load(plan_path).entries}
+    return [
+        pattern
+        for pattern, name in examples.items()
+        if any_matches(exclude, name) or not any_matches(include, name)
+    ]
+
+
+def _example_name(pattern: str) -> str:
+    """A file name that the pattern matches for rank 0."""
+    name = pattern.replace("{rank}", "0").replace("{rank+1}", "1").replace("{dataset}", "dataset")
+    return re.sub(r"\[!?.[^]]*\]", "0", name).replace("**", "x").replace("*", "1").replace("?", "1")
 
 
 def _probe() -> Finding:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from scr_critplugin.cli.progress import file_progress, progress
+from scr_critplugin.cli.progress import reading_progress
 
 _PATH = click.Path(path_type=Path)
 
@@ -44,7 +44,7 @@ def pack(
     from scr_critplugin.plan import Plan
 
     plan = Plan.load(plan_path)
-    with file_progress("packing", packed.temp_path(output), file.stat().st_size):
+    with reading_progress("packing", file.stat().st_size):
         info = packed.pack(
             file, output, plan, name=name or file.as_posix(), rank=rank, dataset=dataset, codec=codec
         )
@@ -92,11 +92,7 @@ def unpack(files: tuple[Path, ...], output: Path | None, directory: Path | None,
         raise click.UsageError(f"-o takes one FILE, {len(files)} were given; use -d DIR")
     if directory is not None and len({file.name for file in files}) != len(files):
         raise click.UsageError("two FILES have the same name and would overwrite each other in DIR")
-    if directory is None and output is not None:
-        with file_progress("expanding", packed.temp_path(output), packed.inspect(files[0]).file_bytes):
-            packed.unpack(files[0], output, fill=fill)
-        return
-    with progress("expanding", len(files)) as advance:
-        for file in files:
-            packed.unpack(file, directory / file.name, fill=fill)  # type: ignore[operator]
-            advance(1)
+    targets = [directory / file.name for file in files] if directory else [output]
+    with reading_progress("expanding", sum(file.stat().st_size for file in files)):
+        for file, target in zip(files, targets, strict=True):
+            packed.unpack(file, target, fill=fill)  # type: ignore[arg-type]

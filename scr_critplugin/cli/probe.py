@@ -17,6 +17,7 @@ from scr_critplugin.errors import CritError
 
 _ELEMENTS = 32768
 _FILE = "probe.1/state.0"
+_MODES = {"bypass": {"SCR_CACHE_BYPASS": "1"}, "cache": {"SCR_CACHE_BYPASS": "0", "SCR_FLUSH": "1"}}
 _VALUES = np.arange(1, _ELEMENTS + 1, dtype="<f8")
 
 
@@ -26,12 +27,17 @@ def main(arguments: list[str]) -> None:
     if len(arguments) == 2:
         {"write": _write, "restart": _restart}[arguments[1]](folder)
         return
-    _write_plan(folder / "plan")
-    for phase in ("write", "restart"):
-        _run_phase(folder, phase)
-        if phase == "write":
-            share = _packed_share(folder / _FILE)
-    print(f"stored {share:.1f} % of a half-critical file, and a restart got its critical half back")
+    for mode, settings in _MODES.items():
+        work = folder / mode
+        work.mkdir()
+        _write_plan(work / "plan")
+        _run_phase(work, "write", settings)
+        share = _stored_share(work / _FILE)
+        _run_phase(work, "restart", settings)
+    print(
+        f"stored {share:.1f} % of a half-critical file in {' and '.join(_MODES)} mode; "
+        "restarts got the critical half back"
+    )
 
 
 def _critical() -> np.ndarray:  # type: ignore[type-arg]
@@ -49,19 +55,22 @@ def _write_plan(path: Path) -> None:
     compile_plan(CriticalityMap.from_masks({"state": _critical()}, "<f8"), layout).save(path)
 
 
-def _run_phase(folder: Path, phase: str) -> None:
+def _run_phase(folder: Path, phase: str, settings: dict[str, str]) -> None:
+    # The user's own staging is what has to work; the probe's cache is no place to find that out.
+    stage = os.environ.get("SCR_CRIT_STAGE") or os.environ.get("SCR_CACHE_BASE") or "/dev/shm"
     environment = {
         **os.environ,
+        **settings,
         "SCR_PREFIX": str(folder),
         "SCR_CACHE_BASE": str(folder / "cache"),
         "SCR_CNTL_BASE": str(folder / "cntl"),
         "SCR_JOB_ID": "scr_crit_probe",
         "SCR_USER_NAME": "scr_crit_probe",
-        "SCR_CACHE_BYPASS": "1",
         "SCR_CRIT_PLUGIN": "1",
         "SCR_CRIT_PLAN": str(folder / "plan"),
-        "SCR_CRIT_STAGE": str(folder / "stage"),
+        "SCR_CRIT_STAGE": stage,
     }
+    # What `doctor` judges by itself, and what would name other files than the probe's.
     for inherited in (
         "SCR_CRIT_DRYRUN",
         "SCR_CRIT_MODE",
@@ -83,7 +92,7 @@ def _run_phase(folder: Path, phase: str) -> None:
         raise CritError(f"the probe's {phase} process ended with status {ran.returncode}")
 
 
-def _packed_share(file: Path) -> float:
+def _stored_share(file: Path) -> float:
     from scr_critplugin import packed
 
     if not packed.is_packed(file):

@@ -3,54 +3,66 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 _POLL_SECONDS = 0.2
 
 
 @contextmanager
-def progress(what: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Show a bar labelled `what`; yields a function that adds to the work done, in units of `total`."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda amount: bar.update(task, advance=amount)
-
-
-@contextmanager
-def file_progress(what: str, growing: Path, total: int) -> Iterator[None]:
-    """Show a bar that follows the size of a file while another function writes it.
+def reading_progress(what: str, total: int) -> Iterator[None]:
+    """Show a bar that follows how much this process reads, while the C core works on files.
 
     Parameters
     ----------
-    growing : Path
-        The file being written (the core's temporary file); it need not exist yet.
+    what : str
+        Label of the bar.
     total : int
-        Expected size in bytes.
+        Bytes that will be read in all.
     """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        DownloadColumn(binary_units=True),
+        TimeRemainingColumn(),
+    )
     done = threading.Event()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=max(total, 1))
+        begin = _bytes_read()
 
-    def follow(advance: Callable[[float], None]) -> None:
-        seen = 0
-        while not done.wait(_POLL_SECONDS):
-            try:
-                size = growing.stat().st_blocks * 512
-            except FileNotFoundError:
-                continue
-            advance(size - seen)
-            seen = size
+        def follow() -> None:
+            while not done.wait(_POLL_SECONDS):
+                bar.update(task, completed=min(_bytes_read() - begin, total))
 
-    with progress(what, max(total, 1)) as advance:
-        follower = threading.Thread(target=follow, args=(advance,), daemon=True)
+        follower = threading.Thread(target=follow, daemon=True)
         follower.start()
         try:
             yield
         finally:
             done.set()
             follower.join()
+
+
+def _bytes_read() -> int:
+    """Bytes that this process has read so far, by the kernel's account (proc(5), ``rchar``)."""
+    for line in Path("/proc/self/io").read_text().splitlines():
+        if line.startswith("rchar:"):
+            return int(line.split()[1])
+    return 0
