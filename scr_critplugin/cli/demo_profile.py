@@ -5,7 +5,7 @@ May import analysis, layout, plan, regions. Tests: ``tests/test_demo.py``.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,11 +67,8 @@ def profile_heat3d(folder: Path) -> HeatPlan:
 
 def _load(folder: str, name: str) -> ModuleType:
     """Import one of the demonstration's modules; they are programs, not parts of the package."""
-    path = demo_sources() / folder / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot import {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(demo_sources() / folder))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.pop(0)
