@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Tests: tests/shim/test_shim_cache.py, tests/shim/test_shim_bypass.py.
+ * Tests: tests/shim/test_shim_files.py, tests/shim/test_shim_bypass.py.
  */
 #define _GNU_SOURCE
 #include "files.h"

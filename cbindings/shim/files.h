@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * May use identity.h. Tests: tests/shim/test_shim_cache.py, tests/shim/test_shim_bypass.py.
+ * May use identity.h. Tests: tests/shim/test_shim_files.py, tests/shim/test_shim_bypass.py.
  */
 #ifndef SHIM_FILES_H
 #define SHIM_FILES_H

@@ -23,10 +23,6 @@
 #include "stage.h"
 #include "totals.h"
 
-/* Names the process in which a copy of the shim is at work: a program that was linked with one and
- * has another preloaded shall not pack twice. */
-#define ACTIVE "SCR_CRIT_ACTIVE"
-
 static struct filter {
     bool active;
     shim_options options;
@@ -153,19 +149,6 @@ static const scr_crit_hooks hooks = {
 
 /* ---- Start and stop ------------------------------------------------------------------------- */
 
-static bool another_is_active(void)
-{
-    const char *process = getenv(ACTIVE);
-    return process && strtol(process, NULL, 10) == (long)getpid();
-}
-
-static void say_active(void)
-{
-    char process[32];
-    snprintf(process, sizeof process, "%ld", (long)getpid());
-    setenv(ACTIVE, process, 1);
-}
-
 /* SCR's system-wide file, whose place was compiled into libscr: PREFIX/etc by default, and /etc for
  * /usr. */
 static void find_system_file(const char *library, char *path, size_t size)
@@ -183,14 +166,17 @@ static void find_system_file(const char *library, char *path, size_t size)
 void shim_filter_start(const char *framework_library)
 {
     char system_file[2 * SHIM_PATH_SIZE] = "";
-    if (filter.active || another_is_active())
+    if (filter.active)
         return;
     find_system_file(framework_library, system_file, sizeof system_file);
     shim_options_read(&filter.options, system_file);
-    if (!filter.options.plugin || shim_hooks_register_first(&hooks) != SCR_CRIT_OK)
+    if (!filter.options.plugin)
         return;
+    if (shim_hooks_register_first(&hooks) != SCR_CRIT_OK) {
+        SHIM_WARNING("no memory: the plugin stays off");
+        return;
+    }
     filter.active = true;
-    say_active();
 }
 
 void shim_filter_stop(void)
@@ -203,7 +189,6 @@ void shim_filter_stop(void)
     shim_output_close(&filter.output);
     shim_restart_end(&filter.restart);
     shim_stage_close();
-    unsetenv(ACTIVE);
 }
 
 /* A program that ends without SCR_Finalize leaves no staged files either. */

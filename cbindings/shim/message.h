@@ -6,7 +6,7 @@
  *
  * Errors and warnings go to stderr, from every rank. Information goes to stdout, as SCR's does, and
  * from rank 0 alone. Each message is one write, so that lines of several ranks do not mix. Uses
- * nothing of the shim. Tests: tests/shim/test_shim_messages.py.
+ * nothing of the shim. Tests: tests/shim/test_shim_modes.py.
  */
 #ifndef SHIM_MESSAGE_H
 #define SHIM_MESSAGE_H

@@ -5,7 +5,7 @@
  * docs/parameters.md says what each means. A value that is not understood gets one warning that
  * names key, value and what was expected. Where the default could store something else than the
  * user wanted, files then go through whole. May use config.h, message.h, path.h, rank.h. Tests:
- * tests/shim/test_shim_options.py.
+ * tests/shim/test_shim_modes.py.
  */
 #ifndef SHIM_OPTIONS_H
 #define SHIM_OPTIONS_H

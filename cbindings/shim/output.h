@@ -6,7 +6,7 @@
  * output_route.c decides while files are routed, output_complete.c acts when the application has
  * closed them. In cache mode the application writes SCR's own path, which is replaced; under bypass
  * it writes to staging, and what is packed there goes to the prefix. May use files.h, options.h,
- * shared.h, stage.h, totals.h. Tests: tests/shim/test_shim_cache.py, test_shim_bypass.py,
+ * shared.h, stage.h, totals.h. Tests: tests/shim/test_shim_files.py, test_shim_bypass.py,
  * test_shim_shared.py, test_shim_modes.py.
  */
 #ifndef SHIM_OUTPUT_H

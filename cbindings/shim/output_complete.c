@@ -61,10 +61,10 @@ static bool reduce(const shim_output *output, const shim_file *file, const char 
 
 static bool report_conflict(const shim_file *file)
 {
-    SHIM_ERROR(
-        "%s is written by two ranks, though the plan ties its name to one: this checkpoint is "
-        "reported as invalid; exclude the file (SCR_CRIT_EXCLUDE) or mend its pattern in the plan",
-        file->path);
+    SHIM_ERROR("%s is written by two ranks, though the plan ties its name to one (or an earlier "
+               "run left it packed: then remove it): this checkpoint is reported as invalid; "
+               "exclude the file (SCR_CRIT_EXCLUDE) or mend its pattern in the plan",
+               file->path);
     return false;
 }
 
@@ -84,10 +84,9 @@ static bool check_whole(const shim_file *file)
         return report_conflict(file);
     if (scr_crit_check(file->path, NULL) == SCR_CRIT_OK)
         return true;
-    SHIM_ERROR(
-        "%s: an earlier run left a packed file of this name, which the application then wrote to: "
-        "this checkpoint is reported as invalid; remove the file",
-        file->path);
+    SHIM_ERROR("%s: an earlier run left a packed file of this name, which the application then "
+               "wrote to: this checkpoint is reported as invalid; remove the file",
+               file->path);
     return false;
 }
 

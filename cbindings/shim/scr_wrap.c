@@ -9,6 +9,7 @@
  * config.h, message.h, real.h. Tests: tests/shim/test_shim_order.py.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -102,6 +103,13 @@ static bool passive(void)
         inside--;                                                                                  \
     } while (0)
 
+/* A program that was linked with the shim and has it preloaded as well, or two copies preloaded,
+ * shall not pack twice: the last copy before libscr does the work. */
+static bool another_shim_follows(void)
+{
+    return dlsym(RTLD_NEXT, "scr_crit_hooks_register") != NULL;
+}
+
 /* ---- Session -------------------------------------------------------------------------------- */
 
 int WRAPPER(SCR_Init)(void)
@@ -113,7 +121,8 @@ int WRAPPER(SCR_Init)(void)
     if (status != SCR_API_SUCCESS || inside > 0)
         return status;
     phase = IDLE;
-    shim_filter_start(scr_crit_shim_libscr());
+    if (!another_shim_follows())
+        shim_filter_start(scr_crit_shim_libscr());
     shim_hooks_initialized();
     return status;
 }
@@ -325,7 +334,6 @@ FORWARD(char *, NULL, SCR_Get_version, (), void)
 #else
 
 /* The linker bound SCR's functions: the library is the object that holds them. */
-#include <dlfcn.h>
 
 const char *scr_crit_shim_libscr(void)
 {

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Tests: tests/shim/test_shim_totals.py.
+ * Tests: tests/shim/test_shim_modes.py.
  */
 #define _GNU_SOURCE
 #include "totals.h"

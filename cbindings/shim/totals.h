@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * May use message.h. Tests: tests/shim/test_shim_totals.py.
+ * May use message.h. Tests: tests/shim/test_shim_modes.py.
  */
 #ifndef SHIM_TOTALS_H
 #define SHIM_TOTALS_H

@@ -228,6 +228,27 @@ def build(tmp_path_factory: pytest.TempPathFactory, mpicc: str, scr_root: Path, 
 
     make("driver", *link, "-lscr")
     make("driver_fortran", "-DFORTRAN_ENTRY", *link, "-lscrf")
+    # SCR's own components are needed by its static library; the stand-in has none.
+    components = ("axl_mpi", "er", "redset", "shuffile", "spath", "rankstr", "kvtree", "dtcmp", "lwgrp")
+    others = [f"-l{name}" for name in components if (lib / f"lib{name}.so").exists()]
+    others += ["-lz"] if others else []
+    options, group = f"-Wl,@{wrap_lib.with_name('scr_crit_wrap.opt')}", ["-Wl,--start-group", str(wrap_lib)]
+    for name, archive, words in (
+        ("driver_static", "libscr.a", []),
+        ("driver_static_fortran", "libscrf.a", ["-DFORTRAN_ENTRY"]),
+    ):
+        if (lib / archive).exists():
+            make(
+                name,
+                *words,
+                options,
+                *group,
+                str(lib / archive),
+                "-Wl,--end-group",
+                *link,
+                *others,
+                "-ldl",
+            )
     make(
         "driver_wrap",
         f"-Wl,@{wrap_lib.with_name('scr_crit_wrap.opt')}",

@@ -190,13 +190,15 @@ def test_names_that_meet_in_the_cache_are_not_packed(job, tools):
     assert "SCR sends two names to it" in ended.messages("WARNING")[0]
 
 
-@pytest.mark.parametrize("entry", ["legacy", "fortran", "wrap"])
+@pytest.mark.parametrize("entry", ["legacy", "fortran", "wrap", "static", "static_fortran"])
 def test_other_ways_into_scr(any_job, tools, build, entry):
     job = any_job
     if entry == "fortran":
         job = dataclasses.replace(job, program=build / "driver_fortran")
-    if entry == "wrap":
-        job = dataclasses.replace(job, program=build / "driver_wrap", preload=[])
+    if entry in ("wrap", "static", "static_fortran"):
+        job = dataclasses.replace(job, program=build / f"driver_{entry}", preload=[])
+    if not job.program.exists():
+        pytest.skip("needs a static libscr: libscr.a, libscrf.a")
     lines = [("config", "SCR_DEBUG=0"), ("init",)]
     if entry == "legacy":
         lines += [
@@ -222,6 +224,15 @@ def test_wrapped_and_preloaded_at_once_packs_once(any_job, tools, build):
     assert "packed 1 files" in ended.totals(0)
     read, _ = read_back(job, tools, "ckpt.1/state.{rank}")
     assert read[0, 0] == packed_state(tools, 10)
+
+
+def test_two_copies_of_the_shim_pack_once(any_job, tools, shim_lib, tmp_path):
+    copy = tmp_path / "libscr_crit_shim.so"
+    copy.write_bytes(shim_lib.read_bytes())
+    any_job.preload = [copy, shim_lib]
+    ended = any_job.run(tools.session(tools.checkpoint(1)))
+    assert ended.quiet
+    assert "packed 1 files" in ended.totals(0)
 
 
 @pytest.mark.parametrize("switch", ["0", "", None, "yes"])

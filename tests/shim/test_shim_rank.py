@@ -73,7 +73,8 @@ def with_mpi(request, build_ask, mpicc):
 
 def is_open_mpi(mpiexec):
     version = subprocess.run([*mpiexec, "--version"], capture_output=True, text=True, check=False)
-    return "Open MPI" in version.stdout or "Open MPI" in version.stderr
+    said = version.stdout + version.stderr
+    return "Open MPI" in said or "OpenRTE" in said
 
 
 def ask(command, **environment):
