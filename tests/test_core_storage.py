@@ -238,6 +238,20 @@ def test_owner_is_kept_where_that_is_allowed(core: Core, ram_path: Path) -> None
     assert (source.stat().st_uid, source.stat().st_gid) == (12345, 23456)
 
 
+def test_a_file_in_a_new_place_belongs_to_its_folder(core: Core, ram_path: Path) -> None:
+    """A project's folder hands its group on; the group of the staged file means nothing there."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a folder of another group; run as root")
+    source, project = _whole(ram_path), ram_path / "project"
+    project.mkdir()
+    os.chown(project, -1, 23456)
+    project.chmod(0o2775)
+    core.pack(source, RULE, project / "packed")
+    core.copy(source, project / "copy")
+    core.unpack(project / "packed", project / "whole")
+    assert {path.stat().st_gid for path in project.iterdir()} == {23456}
+
+
 # ---- Names -----------------------------------------------------------------------------------------------
 
 

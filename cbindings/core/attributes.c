@@ -5,7 +5,6 @@
 #include "attributes.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
@@ -17,9 +16,14 @@ enum { LIST_SIZE = 64 << 10, VALUE_SIZE = 64 << 10 };
 
 /* Attributes outside these two belong to the file system (striping) or to the system (labels): they
  * are carried where that is allowed, and no loss where it is not. */
+static bool is_users(const char *name)
+{
+    return strncmp(name, "user.", 5) == 0;
+}
+
 static bool must_go(const char *name)
 {
-    return strncmp(name, "user.", 5) == 0 || strcmp(name, "system.posix_acl_access") == 0;
+    return is_users(name) || strcmp(name, "system.posix_acl_access") == 0;
 }
 
 static int copy_one(int from, int to, const char *name, void *value)
@@ -36,7 +40,7 @@ static int copy_one(int from, int to, const char *name, void *value)
                             name);
 }
 
-int crit_copy_attributes(int from, int to)
+int crit_copy_attributes(int from, int to, bool all)
 {
     const ssize_t any = flistxattr(from, NULL, 0);
     if (any == 0 || (any < 0 && errno == ENOTSUP))
@@ -50,7 +54,8 @@ int crit_copy_attributes(int from, int to)
         status = crit_fail_system(errno, CRIT_NO_OFFSET, "cannot list extended attributes");
     for (const char *name = names; status == SCR_CRIT_OK && size > 0 && name < names + size;
          name += strlen(name) + 1)
-        status = copy_one(from, to, name, names + LIST_SIZE);
+        if (all || is_users(name))
+            status = copy_one(from, to, name, names + LIST_SIZE);
     free(names);
     return status;
 }

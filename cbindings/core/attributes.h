@@ -6,9 +6,12 @@
 #ifndef CRIT_ATTRIBUTES_H
 #define CRIT_ATTRIBUTES_H
 
-/* Copy the extended attributes of one open file to another. What the file system does not support,
- * or reserves to itself or to root, is left out; a user attribute or an access list that should go
- * but does not is a failure: IO, NOSPACE or NOMEM. */
-int crit_copy_attributes(int from, int to);
+#include <stdbool.h>
+
+/* Copy the extended attributes of one open file to another; unless `all`, only the user's own
+ * ("user."). What the file system does not support, or reserves to itself or to root, is left out;
+ * a user attribute or an access list that should go but does not is a failure: IO, NOSPACE or
+ * NOMEM. */
+int crit_copy_attributes(int from, int to, bool all);
 
 #endif

@@ -95,13 +95,21 @@ int crit_output_begin(crit_output *output, const char *target, mode_t mode)
     return SCR_CRIT_OK;
 }
 
+static bool replaces(const crit_output *output, const struct stat *status)
+{
+    struct stat found;
+    return lstat(output->target, &found) == 0 && found.st_dev == status->st_dev &&
+           found.st_ino == status->st_ino;
+}
+
 int crit_output_adopt(crit_output *output, int fd, const struct stat *status)
 {
     mode_t mode = status->st_mode & 07777;
+    const bool in_place = replaces(output, status);
     /* Only root can give files away, and only then do set-id bits keep their meaning. */
-    if (fchown(output->fd, status->st_uid, status->st_gid) != 0)
+    if (!in_place || fchown(output->fd, status->st_uid, status->st_gid) != 0)
         mode &= 0777;
-    const int failed = crit_copy_attributes(fd, output->fd);
+    const int failed = crit_copy_attributes(fd, output->fd, in_place);
     if (failed != SCR_CRIT_OK)
         return failed;
     if (fchmod(output->fd, mode) != 0 && errno != ENOTSUP)

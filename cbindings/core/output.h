@@ -24,9 +24,11 @@ typedef struct crit_output {
  * process is writing the same target), NOSPACE. */
 int crit_output_begin(crit_output *output, const char *target, mode_t mode);
 
-/* Give the temporary file the permission bits, and as far as possible owner and extended
- * attributes, of an open file. Fails with IO or NOSPACE; file systems without attributes are
- * tolerated. */
+/* Give the temporary file the permission bits and user attributes of an open file; if it replaces
+ * that very file, owner, group, access list and other attributes as well, as far as possible. A
+ * file in a new place has those from its folder: a file staged in memory must not bring its group
+ * to a project's folder. Fails with IO or NOSPACE; file systems without attributes are tolerated.
+ */
 int crit_output_adopt(crit_output *output, int fd, const struct stat *status);
 
 /* Sync the file, give it its name, sync the directory as far as that is possible. Fails with IO or

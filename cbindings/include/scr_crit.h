@@ -147,7 +147,8 @@ int scr_crit_is_packed(const char *path, int *claims);
  *   target   name of the packed file; may equal source, which is then replaced atomically
  *   options  optional
  *   info     optional, out
- * Permission bits and extended attributes of the source are carried over.
+ * Permission bits and user attributes of the source are carried over; owner, access list and other attributes
+ * where the source itself is replaced, else they are those of a new file in the target's folder.
  * Fails with MISFIT (also when a checksum that the file's own format keeps does not match its bytes:
  * expansion would hide that), NESTED, NOGAIN, CHANGED (the file should then go through whole), or IO,
  * NOSPACE, NOMEM, CODEC; the source is as it was. */
@@ -177,7 +178,7 @@ int scr_crit_overwrite(scr_crit_plan *plan, uint32_t entry, const char *path,
  *   target   name of the whole file; must not be source
  *   fill     optional, zeros by default
  *   info     optional, out
- * Permission bits and extended attributes are carried over. Fails with FORMAT, CHECKSUM, VERSION, CODEC,
+ * Permission bits and user attributes are carried over. Fails with FORMAT, CHECKSUM, VERSION, CODEC,
  * IO, NOSPACE, NOMEM, ARG; the target is then as it was. */
 int scr_crit_unpack(const char *source, const char *target, const scr_crit_fill *fill,
                     scr_crit_info *info);
