@@ -50,4 +50,4 @@ else:
     said["drop"] = scr.drop("ckpt.1")
 said["exit"] = scr.should_exit()
 said["finalize"] = scr.finalize()
-print(json.dumps(said))
+sys.stdout.write(json.dumps(said) + "\n")  # one write: lines of ranks must not mix

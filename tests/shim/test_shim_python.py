@@ -178,7 +178,7 @@ except scr.ScrError as error:
 said["totals"] = [scr.totals().whole_files, scr.totals().packed_files]
 scr.finalize()
 said["seen"] = seen
-print(json.dumps(said))
+sys.stdout.write(json.dumps(said) + "\\n")  # one write: lines of ranks must not mix
 """
 
 
