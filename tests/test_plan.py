@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import struct
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import core_build
 import numpy as np
 import pytest
+from core_library import Core
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -439,6 +442,38 @@ def test_noise_costs_a_bit_an_element() -> None:
     assert "bitmap" in info.encodings
     assert info.packed_bytes - info.kept_bytes <= mask.size / 8 + 1024
     assert plan.entries[0].sections[0].kind == "raw"
+
+
+MEMORY = """
+import ctypes, re, sys
+from pathlib import Path
+core, plan, source = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p(), sys.argv[3].encode()
+core.scr_crit_last_error.restype = ctypes.c_char_p
+peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+assert core.scr_crit_plan_open(sys.argv[2].encode(), ctypes.byref(plan)) == 0, core.scr_crit_last_error()
+before = peak()
+info = ctypes.create_string_buffer(1 << 10)
+assert core.scr_crit_measure(plan, 0, source, info) == 0, core.scr_crit_last_error()
+print("grown by", peak() - before)
+"""
+
+
+def test_a_large_mask_is_copied_once(core: Core, tmp_path: Path) -> None:
+    from scr_critplugin._plan_format import EntryRow, Number, SectionRow, serialise
+
+    mask = np.random.default_rng(6).integers(0, 256, 32 << 20, np.uint8)
+    size, kept = 8 * 8 * mask.size, 8 * int.from_bytes(mask.tobytes(), "little").bit_count()
+    program = b"\x05\x08\x80\x80\x80\x80\x01" + mask.tobytes()  # BITMAP of 2^28 elements of 8 bytes
+    section = SectionRow(3, "u", "mask", Number.fixed(1), program=program, unit_bytes=size, unit_kept=kept)
+    plan, source = tmp_path / "plan", tmp_path / "source"
+    plan.write_bytes(serialise([EntryRow("*", (section,))], {}))
+    with source.open("wb") as file:
+        file.truncate(size)
+    if not Path("/proc/self/status").exists():
+        pytest.skip("no /proc: peak memory cannot be read")
+    out = core_build.run([sys.executable, "-c", MEMORY, core.library._name, str(plan), str(source)])
+    grown = int(re.search(r"grown by (\d+)", out)[1])  # type: ignore[index]
+    assert 16 << 10 <= grown <= 40 << 10, f"peak memory grew by {grown} KiB over a mask of 32 MiB"
 
 
 def test_boxes_that_the_core_finds_no_program_for_are_no_rule() -> None:

@@ -72,8 +72,9 @@ int crit_plan_unit_bytes(const crit_plan_section *section, const uint64_t *lengt
                              bytes);
 }
 
-static int append_array(const scr_crit_plan *plan, const crit_plan_section *section,
-                        const uint64_t *lengths, crit_program *program, unsigned *depth)
+int crit_plan_array_append(const scr_crit_plan *plan, const crit_plan_section *section,
+                           const uint64_t *lengths, uint64_t *looks, crit_program *program,
+                           unsigned *depth)
 {
     size_t size = ((size_t)section->boxes * section->dims + 1) * sizeof(crit_box_axis);
     crit_box_axis *bounds = malloc(size);
@@ -91,32 +92,9 @@ static int append_array(const scr_crit_plan *plan, const crit_plan_section *sect
                                                      .lengths = stored,
                                                      .axes = bounds,
                                                      .type_size = section->type_size},
-                                   depth);
+                                   looks, depth);
     free(bounds);
     return status;
-}
-
-int crit_plan_unit_append(const scr_crit_plan *plan, const crit_plan_section *section,
-                          const uint64_t *lengths, crit_program *program, unsigned *depth)
-{
-    const uint8_t *bytes = crit_plan_bytes(plan, section->program);
-    crit_program_facts facts;
-    int status;
-
-    switch (section->kind) {
-    case SCR_CRIT_SECTION_KEEP:
-        *depth = 0;
-        return crit_program_keep(program, 1);
-    case SCR_CRIT_SECTION_ARRAY:
-        return append_array(plan, section, lengths, program, depth);
-    default:
-        status = crit_program_check(bytes, section->program.size, (int64_t)(bytes - plan->bytes),
-                                    &facts);
-        if (status != SCR_CRIT_OK)
-            return status;
-        *depth = facts.depth;
-        return crit_program_append(program, bytes, section->program.size, facts.depth);
-    }
 }
 
 /* The axes' lengths if all are fixed. */
@@ -138,6 +116,7 @@ int crit_plan_unit_measure(const scr_crit_plan *plan, const crit_plan_section *s
 {
     uint64_t lengths[CRIT_PLAN_MAX_DIMS];
     crit_program_facts facts = {0};
+    uint64_t looks = CRIT_BOXES_MAX_LOOKS;
     crit_program program;
     unsigned depth;
     int status;
@@ -147,7 +126,7 @@ int crit_plan_unit_measure(const scr_crit_plan *plan, const crit_plan_section *s
     if (section->kind != SCR_CRIT_SECTION_ARRAY || !fixed_lengths(plan, section, lengths))
         return SCR_CRIT_OK;
     crit_program_init(&program);
-    status = append_array(plan, section, lengths, &program, &depth);
+    status = crit_plan_array_append(plan, section, lengths, &looks, &program, &depth);
     if (status == SCR_CRIT_OK)
         status = crit_program_check(program.bytes, program.size, CRIT_NO_OFFSET, &facts);
     crit_program_free(&program);

@@ -15,12 +15,19 @@
 int crit_plan_unit_bytes(const crit_plan_section *section, const uint64_t *lengths,
                          uint64_t *bytes);
 
-/* Append the program of one repetition; depth as in crit_boxes_append.
- * Fails with MISFIT when a box does not fit the lengths, or as crit_boxes_append does. */
-int crit_plan_unit_append(const scr_crit_plan *plan, const crit_plan_section *section,
-                          const uint64_t *lengths, crit_program *program, unsigned *depth);
+/* Looks (plan_boxes.h) that all arrays of an entry may take together: a plan of hostile boxes must
+ * not keep a rank busy, however many sections it has. */
+enum { CRIT_PLAN_ENTRY_LOOKS = 6 << 20 };
 
-/* Length and critical bytes of one repetition, both 0 where the plan does not fix them. */
+/* Append the program of one repetition of an ARRAY section; looks and depth as in
+ * crit_boxes_append. Fails with MISFIT when a box does not fit the lengths, or as crit_boxes_append
+ * does. */
+int crit_plan_array_append(const scr_crit_plan *plan, const crit_plan_section *section,
+                           const uint64_t *lengths, uint64_t *looks, crit_program *program,
+                           unsigned *depth);
+
+/* Length and critical bytes of one repetition, both 0 where the plan does not fix them. Takes at
+ * most CRIT_BOXES_MAX_LOOKS. */
 int crit_plan_unit_measure(const scr_crit_plan *plan, const crit_plan_section *section,
                            uint64_t *bytes, uint64_t *kept);
 

@@ -5,8 +5,10 @@
  * Axis by axis, the slowest first: the axis is cut where a box begins or ends. Between two cuts
  * every index meets the same boxes, so that the bytes below it are one body, found by the same
  * method on the remaining axes, and repeated. Boxes with a step repeat a pattern of indices, as
- * long as the steps' least common multiple. A body equal to the one before it only raises that
- * one's count.
+ * long as the steps' least common multiple; indices that meet none of them are stepped over at
+ * once. A body equal to the one before it only raises that one's count.
+ *
+ * Work is counted in looks, each at one box in one place, or as long as that.
  */
 #include "plan_boxes.h"
 
@@ -25,14 +27,21 @@ enum { MAX_DEPTH = CRIT_PROGRAM_DEPTH - 1 };
 /* A period that does not fit into its interval even once. */
 #define LONGER UINT64_MAX
 
-/* Looks at one box in one place; some tenths of a second. */
-enum { MAX_LOOKS = 1 << 26 };
+/* What the memory of a fill costs, in looks. */
+enum { FILL_LOOKS = 16 };
 
 struct compile {
     const crit_box_array *array;
     crit_box_axis *axes; /* normalised: stop is the last index + 1, a single index has step 1 */
+    uint32_t *full_from; /* for each box the axis from which on it covers the array whole */
     uint64_t *volume;    /* bytes below one index of the axis before: volume[dims] is an element */
     uint64_t looks;      /* left */
+};
+
+/* Where a box begins on an axis. */
+struct opening {
+    uint64_t start;
+    uint32_t box;
 };
 
 /* Boxes that meet all of what is being filled, by number, ascending. */
@@ -55,10 +64,12 @@ struct fill {
     unsigned depth;      /* of out's loops */
     struct band held;    /* not yet in out: a neighbour may join it; count 0 if there is none */
     struct set held_set; /* boxes it was made from, or SEVERAL_SETS */
-    struct set interval; /* scratch: boxes between two cuts */
+    struct set interval; /* boxes that meet all of what lies between two cuts */
     struct set index;    /* scratch: boxes at one index */
     uint64_t *cuts;
     size_t cut_count;
+    struct opening *openings; /* in the order of their starts, then of the boxes */
+    uint32_t opened, opening_count;
 };
 
 static int fill_bytes(struct compile *compile, uint32_t axis, const struct set *set,
@@ -186,22 +197,27 @@ static void fill_free(struct fill *fill)
     free(fill->interval.boxes);
     free(fill->index.boxes);
     free(fill->cuts);
+    free(fill->openings);
 }
 
 static int fill_init(struct fill *fill, uint32_t axis, uint32_t boxes, crit_program *out)
 {
     size_t size = (boxes ? boxes : 1) * sizeof(uint32_t);
+    size_t cuts_size = (2 * (size_t)boxes + 2) * sizeof *fill->cuts;
+    size_t openings_size = (boxes ? boxes : 1) * sizeof *fill->openings;
 
     *fill = (struct fill){.axis = axis, .out = out};
     crit_program_init(&fill->held.body);
     fill->held_set.boxes = malloc(size);
     fill->interval.boxes = malloc(size);
     fill->index.boxes = malloc(size);
-    fill->cuts = malloc((2 * (size_t)boxes + 2) * sizeof *fill->cuts);
-    if (fill->held_set.boxes && fill->interval.boxes && fill->index.boxes && fill->cuts)
+    fill->cuts = malloc(cuts_size);
+    fill->openings = malloc(openings_size);
+    if (fill->held_set.boxes && fill->interval.boxes && fill->index.boxes && fill->cuts &&
+        fill->openings)
         return SCR_CRIT_OK;
     fill_free(fill);
-    return crit_fail_memory(3 * size);
+    return crit_fail_memory(3 * size + cuts_size + openings_size);
 }
 
 static int compare_cuts(const void *a, const void *b)
@@ -211,22 +227,70 @@ static int compare_cuts(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-static void find_cuts(const struct compile *compile, struct fill *fill, const struct set *set)
+static int compare_openings(const void *a, const void *b)
+{
+    const struct opening *left = a, *right = b;
+
+    if (left->start != right->start)
+        return left->start > right->start ? 1 : -1;
+    return (left->box > right->box) - (left->box < right->box);
+}
+
+/* Looks that sorting takes. */
+static uint64_t sorting(uint64_t count)
+{
+    uint64_t rounds = 1;
+
+    for (uint64_t left = count; left > 1; left /= 2)
+        rounds++;
+    return count * rounds;
+}
+
+static int find_cuts(struct compile *compile, struct fill *fill, const struct set *set)
 {
     size_t count = 0, unique = 0;
+    int status = spend(compile, sorting(3 * (uint64_t)set->count));
 
+    if (status != SCR_CRIT_OK)
+        return status;
     fill->cuts[count++] = 0;
     fill->cuts[count++] = compile->array->lengths[fill->axis];
     for (uint32_t i = 0; i < set->count; i++) {
         const crit_box_axis *axis = axis_of(compile, set->boxes[i], fill->axis);
         fill->cuts[count++] = axis->start;
         fill->cuts[count++] = axis->stop;
+        fill->openings[i] = (struct opening){axis->start, set->boxes[i]};
     }
+    fill->opening_count = set->count;
     qsort(fill->cuts, count, sizeof *fill->cuts, compare_cuts);
+    qsort(fill->openings, fill->opening_count, sizeof *fill->openings, compare_openings);
     for (size_t i = 1; i < count; i++)
         if (fill->cuts[i] != fill->cuts[unique])
             fill->cuts[++unique] = fill->cuts[i];
     fill->cut_count = unique + 1;
+    return SCR_CRIT_OK;
+}
+
+/* Drop the boxes that end where the next interval begins, and take in those that begin there. Both
+ * the set and the new ones are ascending: they are merged from behind. */
+static void enter_interval(const struct compile *compile, struct fill *fill, uint64_t first)
+{
+    uint32_t *boxes = fill->interval.boxes;
+    uint32_t old = 0, end = fill->opened, at;
+
+    for (uint32_t i = 0; i < fill->interval.count; i++)
+        if (axis_of(compile, boxes[i], fill->axis)->stop > first)
+            boxes[old++] = boxes[i];
+    while (end < fill->opening_count && fill->openings[end].start == first)
+        end++;
+    at = fill->interval.count = old + (end - fill->opened);
+    for (uint32_t new = end; new > fill->opened;) {
+        if (old > 0 && boxes[old - 1] > fill->openings[new - 1].box)
+            boxes[--at] = boxes[--old];
+        else
+            boxes[--at] = fill->openings[--new].box;
+    }
+    fill->opened = end;
 }
 
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
@@ -255,25 +319,49 @@ static uint64_t find_period(const struct compile *compile, uint32_t axis, const 
     return period;
 }
 
-/* Indices first to first + count - 1, of which each may meet other boxes of the interval's set. */
-static int add_stepped(struct compile *compile, struct fill *fill, const struct set *interval,
-                       uint64_t first, uint64_t count)
+/* The first index from `at` on that any of the boxes meets, and into fill->index those that do; or
+ * `stop` when none does before. */
+static uint64_t next_met(const struct compile *compile, struct fill *fill,
+                         const struct set *interval, uint64_t at, uint64_t stop)
 {
-    for (uint64_t at = first; at < first + count; at++) {
-        int status = spend(compile, interval->count);
+    uint64_t met = stop;
 
-        fill->index.count = 0;
-        for (uint32_t i = 0; i < interval->count; i++) {
-            const crit_box_axis *axis = axis_of(compile, interval->boxes[i], fill->axis);
-            if ((at - axis->start) % axis->step == 0)
-                fill->index.boxes[fill->index.count++] = interval->boxes[i];
+    fill->index.count = 0;
+    for (uint32_t i = 0; i < interval->count; i++) {
+        const crit_box_axis *axis = axis_of(compile, interval->boxes[i], fill->axis);
+        uint64_t past = (at - axis->start) % axis->step;
+        uint64_t own =
+            past == 0 ? at : at + (axis->step - past); /* below 2^64: both are of 63 bits */
+
+        if (own < met) {
+            met = own;
+            fill->index.count = 0;
         }
-        if (status == SCR_CRIT_OK)
-            status = add_indices(compile, fill, &fill->index, 1);
-        if (status != SCR_CRIT_OK)
-            return status;
+        if (own == met && met < stop)
+            fill->index.boxes[fill->index.count++] = interval->boxes[i];
     }
-    return SCR_CRIT_OK;
+    return met;
+}
+
+/* Indices from first to stop, of which each may meet other boxes of the interval's set. */
+static int add_stepped(struct compile *compile, struct fill *fill, const struct set *interval,
+                       uint64_t first, uint64_t stop)
+{
+    uint32_t no_box = 0;
+    const struct set none = {&no_box, 0};
+    int status = SCR_CRIT_OK;
+
+    while (first < stop && status == SCR_CRIT_OK) {
+        uint64_t met = next_met(compile, fill, interval, first, stop);
+
+        status = spend(compile, interval->count);
+        if (status == SCR_CRIT_OK && met > first)
+            status = add_indices(compile, fill, &none, met - first);
+        if (status == SCR_CRIT_OK && met < stop)
+            status = add_indices(compile, fill, &fill->index, 1);
+        first = met + 1;
+    }
+    return status;
 }
 
 /* `count` repetitions of the pattern of `period` indices that begins at `first`. */
@@ -288,7 +376,7 @@ static int add_pattern(struct compile *compile, struct fill *fill, uint64_t firs
     status = fill_init(&pattern, fill->axis, fill->interval.count, &band.body);
     if (status != SCR_CRIT_OK)
         return status;
-    status = add_stepped(compile, &pattern, &fill->interval, first, period);
+    status = add_stepped(compile, &pattern, &fill->interval, first, first + period);
     if (status == SCR_CRIT_OK)
         status = flush(&pattern);
     band.depth = pattern.depth;
@@ -300,18 +388,15 @@ static int add_pattern(struct compile *compile, struct fill *fill, uint64_t firs
     return take_band(fill, &band, NULL);
 }
 
-static int add_interval(struct compile *compile, struct fill *fill, const struct set *set,
-                        uint64_t first, uint64_t stop)
+/* Indices from first to stop, where no box begins or ends between. */
+static int add_interval(struct compile *compile, struct fill *fill, uint64_t first, uint64_t stop)
 {
     uint64_t period, whole;
-    int status = spend(compile, 1 + (uint64_t)set->count);
+    int status = spend(compile, 1 + (uint64_t)fill->interval.count);
 
-    fill->interval.count = 0;
-    for (uint32_t i = 0; i < set->count; i++) {
-        const crit_box_axis *axis = axis_of(compile, set->boxes[i], fill->axis);
-        if (axis->start <= first && axis->stop >= stop)
-            fill->interval.boxes[fill->interval.count++] = set->boxes[i];
-    }
+    enter_interval(compile, fill, first);
+    if (status == SCR_CRIT_OK)
+        status = spend(compile, fill->interval.count);
     if (status != SCR_CRIT_OK)
         return status;
     period = find_period(compile, fill->axis, &fill->interval, stop - first);
@@ -322,7 +407,7 @@ static int add_interval(struct compile *compile, struct fill *fill, const struct
         status = add_pattern(compile, fill, first, period, whole);
         first += whole * period;
     }
-    return status == SCR_CRIT_OK ? add_stepped(compile, fill, &fill->interval, first, stop - first)
+    return status == SCR_CRIT_OK ? add_stepped(compile, fill, &fill->interval, first, stop)
                                  : status;
 }
 
@@ -334,25 +419,14 @@ static int fill_axis(struct compile *compile, uint32_t axis, const struct set *s
 
     if (status != SCR_CRIT_OK)
         return status;
-    find_cuts(compile, &fill, set);
+    status = find_cuts(compile, &fill, set);
     for (size_t i = 0; i + 1 < fill.cut_count && status == SCR_CRIT_OK; i++)
-        status = add_interval(compile, &fill, set, fill.cuts[i], fill.cuts[i + 1]);
+        status = add_interval(compile, &fill, fill.cuts[i], fill.cuts[i + 1]);
     if (status == SCR_CRIT_OK)
         status = flush(&fill);
     *depth = fill.depth;
     fill_free(&fill);
     return status;
-}
-
-static bool covers_rest(const struct compile *compile, uint32_t box, uint32_t axis)
-{
-    for (; axis < compile->array->dims; axis++) {
-        const crit_box_axis *bounds = axis_of(compile, box, axis);
-        if (bounds->start != 0 || bounds->stop != compile->array->lengths[axis] ||
-            bounds->step != 1)
-            return false;
-    }
-    return true;
 }
 
 /* What lies below one index of the axis before: all dropped, all kept, or cut along this axis. */
@@ -365,11 +439,12 @@ static int fill_bytes(struct compile *compile, uint32_t axis, const struct set *
     if (status != SCR_CRIT_OK)
         return status;
     for (uint32_t i = 0; i < set->count; i++)
-        if (covers_rest(compile, set->boxes[i], axis))
+        if (compile->full_from[set->boxes[i]] <= axis)
             return crit_program_keep(out, compile->volume[axis]);
     if (set->count == 0)
         return crit_program_drop(out, compile->volume[axis]);
-    return fill_axis(compile, axis, set, out, depth);
+    status = spend(compile, FILL_LOOKS);
+    return status == SCR_CRIT_OK ? fill_axis(compile, axis, set, out, depth) : status;
 }
 
 /* ---- The array --------------------------------------------------------------------------------
@@ -416,6 +491,19 @@ static bool normalise(const crit_box_array *array, uint32_t box, crit_box_axis *
     return true;
 }
 
+static uint32_t find_full_from(const struct compile *compile, uint32_t box)
+{
+    uint32_t axis = compile->array->dims;
+
+    for (; axis > 0; axis--) {
+        const crit_box_axis *bounds = axis_of(compile, box, axis - 1);
+        if (bounds->start != 0 || bounds->stop != compile->array->lengths[axis - 1] ||
+            bounds->step != 1)
+            break;
+    }
+    return axis;
+}
+
 static void normalise_all(struct compile *compile, struct set *all)
 {
     const crit_box_array *array = compile->array;
@@ -423,24 +511,28 @@ static void normalise_all(struct compile *compile, struct set *all)
     all->count = 0;
     for (uint32_t box = 0; box < array->boxes; box++) {
         if (normalise(array, box, compile->axes + (size_t)all->count * array->dims)) {
+            compile->full_from[all->count] = find_full_from(compile, all->count);
             all->boxes[all->count] = all->count;
             all->count++;
         }
     }
 }
 
-int crit_boxes_append(crit_program *program, const crit_box_array *array, unsigned *depth)
+int crit_boxes_append(crit_program *program, const crit_box_array *array, uint64_t *looks,
+                      unsigned *depth)
 {
     size_t axes_size = ((size_t)array->boxes * array->dims + 1) * sizeof(crit_box_axis);
-    struct compile compile = {.array = array, .looks = MAX_LOOKS};
+    uint64_t allowed = *looks < CRIT_BOXES_MAX_LOOKS ? *looks : CRIT_BOXES_MAX_LOOKS;
+    struct compile compile = {.array = array, .looks = allowed};
     struct set all = {.boxes = malloc(((size_t)array->boxes + 1) * sizeof *all.boxes)};
     uint64_t bytes = 0;
     int status;
 
     *depth = 0;
     compile.axes = malloc(axes_size);
+    compile.full_from = malloc(((size_t)array->boxes + 1) * sizeof *compile.full_from);
     compile.volume = malloc(((size_t)array->dims + 1) * sizeof *compile.volume);
-    if (all.boxes == NULL || compile.axes == NULL || compile.volume == NULL)
+    if (!all.boxes || !compile.axes || !compile.full_from || !compile.volume)
         status = crit_fail_memory(axes_size);
     else
         status = find_volumes(array, compile.volume, &bytes);
@@ -448,8 +540,10 @@ int crit_boxes_append(crit_program *program, const crit_box_array *array, unsign
         normalise_all(&compile, &all);
         status = fill_bytes(&compile, 0, &all, program, depth);
     }
+    *looks -= allowed - compile.looks;
     free(all.boxes);
     free(compile.axes);
+    free(compile.full_from);
     free(compile.volume);
     return status;
 }

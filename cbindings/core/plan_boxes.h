@@ -30,11 +30,17 @@ typedef struct crit_box_array {
  * hold two of them: 16 MiB in all. */
 enum { CRIT_BOXES_MAX_PROGRAM = 1 << 18 };
 
+/* Most looks at a box in one place that finding one array's program may take; some 10 ms. */
+enum { CRIT_BOXES_MAX_LOOKS = 3 << 20 };
+
 /* Append the program of one array: elements in any of the boxes are critical. Its size follows the
- * boxes, not the elements. depth   out: deepest nesting of loops appended, at most 15 Fails with
- * NOMEM; MISFIT when the array exceeds 2^63 - 1 bytes or the boxes are so irregular that the
- * program would exceed CRIT_BOXES_MAX_PROGRAM, 15 loops, or a fixed number of steps to find. */
-int crit_boxes_append(crit_program *program, const crit_box_array *array, unsigned *depth);
+ * boxes, not the elements.
+ *   looks   in and out: looks left to the caller, from which those taken are subtracted
+ *   depth   out: deepest nesting of loops appended, at most 15
+ * Fails with NOMEM; MISFIT when the array exceeds 2^63 - 1 bytes or the boxes are so irregular that
+ * the program would exceed CRIT_BOXES_MAX_PROGRAM, 15 loops, *looks or CRIT_BOXES_MAX_LOOKS. */
+int crit_boxes_append(crit_program *program, const crit_box_array *array, uint64_t *looks,
+                      unsigned *depth);
 
 /* Bytes of the array. Fails with MISFIT beyond 2^63 - 1. */
 int crit_boxes_volume(const crit_box_array *array, uint64_t *bytes);

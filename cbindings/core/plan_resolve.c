@@ -23,6 +23,7 @@ struct walk {
     uint32_t solved;       /* section with the SIZE number; entry.sections if none */
     uint64_t *numbers;     /* values of the entry's numbers */
     uint64_t *starts;      /* of the sections, and the end of the last */
+    uint64_t looks;        /* left for the programs of arrays */
 };
 
 static const char *name_of(const struct walk *walk, const crit_plan_section *section)
@@ -288,42 +289,68 @@ static int check_guards(const struct walk *walk)
 /* ---- The program -------------------------------------------------------------------------------
  */
 
-/* Append a section to the whole file's program. kept: out, its critical bytes. */
-static int append_section(const struct walk *walk, const crit_plan_section *section,
-                          crit_program *whole, uint64_t *kept)
+/* One repetition of an array, into the open loop. kept: out, its critical bytes. */
+static int append_array(struct walk *walk, const crit_plan_section *section,
+                        const uint64_t *lengths, crit_program *whole, uint64_t *kept)
 {
-    const uint64_t *numbers = numbers_of(walk, section);
     crit_program_facts facts = {0};
     crit_program unit;
     unsigned depth = 0;
     int status;
 
     crit_program_init(&unit);
-    status = crit_plan_unit_append(walk->plan, section, numbers + 1, &unit, &depth);
+    status = crit_plan_array_append(walk->plan, section, lengths, &walk->looks, &unit, &depth);
     if (status == SCR_CRIT_OK)
         status = crit_program_check(unit.bytes, unit.size, CRIT_NO_OFFSET, &facts);
-    *kept = facts.kept * numbers[0]; /* at most the section's length */
-    if (status == SCR_CRIT_OK)
-        status = crit_program_loop_begin(whole);
-    if (status == SCR_CRIT_OK && unit.last_run == 0 && facts.length > 0)
+    *kept = facts.kept;
+    if (status == SCR_CRIT_OK && unit.last_run == 0)
         status = crit_program_run(whole, facts.kept > 0, facts.length); /* joins its neighbours */
     else if (status == SCR_CRIT_OK)
         status = crit_program_append(whole, unit.bytes, unit.size, depth);
+    crit_program_free(&unit);
+    return status;
+}
+
+/* The same of another section, whose program was checked when the plan was opened. It may be as
+ * large as the plan: it is copied once, straight to its place. */
+static int append_stored(const struct walk *walk, const crit_plan_section *section,
+                         crit_program *whole, uint64_t *kept)
+{
+    *kept = section->unit_kept;
+    if (*kept == 0 || *kept == section->unit_bytes)
+        return crit_program_run(whole, *kept > 0, section->unit_bytes);
+    return crit_program_append(whole, crit_plan_bytes(walk->plan, section->program),
+                               section->program.size, CRIT_PLAN_UNIT_DEPTH);
+}
+
+/* Append a section to the whole file's program. kept: out, its critical bytes. */
+static int append_section(struct walk *walk, const crit_plan_section *section, crit_program *whole,
+                          uint64_t *kept)
+{
+    const uint64_t *numbers = numbers_of(walk, section);
+    int status = crit_program_loop_begin(whole);
+
+    if (status == SCR_CRIT_OK && section->kind == SCR_CRIT_SECTION_ARRAY)
+        status = append_array(walk, section, numbers + 1, whole, kept);
+    else if (status == SCR_CRIT_OK)
+        status = append_stored(walk, section, whole, kept);
     if (status == SCR_CRIT_OK)
         status = crit_program_loop_end(whole, numbers[0]);
-    crit_program_free(&unit);
-    return name_section(status, walk, section);
+    if (status != SCR_CRIT_OK)
+        return name_section(status, walk, section);
+    *kept *= numbers[0]; /* at most the section's length */
+    return SCR_CRIT_OK;
 }
 
 /* Also picks the element size for the codec's shuffle: that of the section that keeps most. */
-static int build_program(const struct walk *walk, crit_resolution *resolution)
+static int build_program(struct walk *walk, crit_resolution *resolution)
 {
     uint64_t most = 0;
 
     resolution->type_size = 1;
     for (uint32_t s = 0; s < walk->entry.sections; s++) {
         crit_plan_section section = section_of(walk, s);
-        uint64_t kept;
+        uint64_t kept = 0;
         int status = append_section(walk, &section, &resolution->program, &kept);
 
         if (status != SCR_CRIT_OK)
@@ -414,7 +441,7 @@ static int prepare(struct walk *walk)
 int crit_plan_resolve(const scr_crit_plan *plan, uint32_t entry, crit_source *source,
                       crit_resolution *resolution)
 {
-    struct walk walk = {.plan = plan, .source = source};
+    struct walk walk = {.plan = plan, .source = source, .looks = CRIT_PLAN_ENTRY_LOOKS};
     crit_plan_header header;
     int status;
 

@@ -66,6 +66,14 @@ static void check_program(const crit_program *program, uint64_t bytes, const uin
     CHECK(same);
 }
 
+/* With all the looks that one array may take. */
+static int append(crit_program *program, const crit_box_array *array, unsigned *depth)
+{
+    uint64_t looks = CRIT_BOXES_MAX_LOOKS;
+
+    return crit_boxes_append(program, array, &looks, depth);
+}
+
 static void random_boxes_give_their_mask(void)
 {
     static uint8_t mask[MOST_BYTES];
@@ -94,7 +102,7 @@ static void random_boxes_give_their_mask(void)
         CHECK(bytes <= MOST_BYTES);
         fill_mask(&array, bytes, mask);
         crit_program_init(&program);
-        CHECK_STATUS(crit_boxes_append(&program, &array, &depth), SCR_CRIT_OK);
+        CHECK_STATUS(append(&program, &array, &depth), SCR_CRIT_OK);
         check_program(&program, bytes, mask);
         crit_program_free(&program);
     }
@@ -112,11 +120,10 @@ static int one_box(uint32_t dims, uint64_t length, crit_box_axis axis, crit_prog
         axes[i] = axis;
     }
     crit_program_init(program);
-    return crit_boxes_append(
-        program,
-        &(crit_box_array){
-            .dims = dims, .boxes = 1, .lengths = lengths, .axes = axes, .type_size = 8},
-        depth);
+    return append(program,
+                  &(crit_box_array){
+                      .dims = dims, .boxes = 1, .lengths = lengths, .axes = axes, .type_size = 8},
+                  depth);
 }
 
 static void size_follows_the_boxes(void)
@@ -154,6 +161,74 @@ static void uniform_arrays_are_one_run(void)
     crit_program_free(&program);
 }
 
+/* Boxes with few indices far apart: there is no work in what lies between. */
+static void far_steps_are_stepped_over(void)
+{
+    const uint64_t length = UINT64_C(1) << 40;
+    const crit_box_axis axes[] = {{0, length, length - 1}, {0, length - 1, length - 2}};
+    uint64_t looks = 1000;
+    crit_program program;
+    crit_program_facts facts;
+    unsigned depth;
+
+    crit_program_init(&program);
+    CHECK_STATUS(crit_boxes_append(
+                     &program,
+                     &(crit_box_array){
+                         .dims = 1, .boxes = 2, .lengths = &length, .axes = axes, .type_size = 1},
+                     &looks, &depth),
+                 SCR_CRIT_OK);
+    CHECK_STATUS(crit_program_validate(program.bytes, program.size, -1, length, &facts),
+                 SCR_CRIT_OK);
+    CHECK_U64(facts.kept, 3); /* 0, length - 2, length - 1 */
+    crit_program_free(&program);
+}
+
+/* As many boxes as a plan may have, each met where it lies alone. */
+static void the_most_boxes_are_found(void)
+{
+    enum { BOXES = 4096 };
+    static crit_box_axis axes[BOXES];
+    const uint64_t length = 3 * BOXES;
+    const crit_box_array array = {
+        .dims = 1, .boxes = BOXES, .lengths = &length, .axes = axes, .type_size = 8};
+    uint64_t looks = CRIT_BOXES_MAX_LOOKS / 4;
+    crit_program program;
+    crit_program_facts facts;
+    unsigned depth;
+
+    for (uint64_t i = 0; i < BOXES; i++)
+        axes[i] = (crit_box_axis){3 * i, 3 * i + 1, 1};
+    crit_program_init(&program);
+    CHECK_STATUS(crit_boxes_append(&program, &array, &looks, &depth), SCR_CRIT_OK);
+    CHECK_STATUS(crit_program_check(program.bytes, program.size, -1, &facts), SCR_CRIT_OK);
+    CHECK_U64(facts.critical_runs, BOXES);
+    crit_program_free(&program);
+}
+
+static void looks_are_counted(void)
+{
+    const uint64_t length = 100;
+    const crit_box_axis axes[] = {{1, 90, 7}, {3, 80, 5}};
+    const crit_box_array array = {
+        .dims = 1, .boxes = 2, .lengths = &length, .axes = axes, .type_size = 1};
+    uint64_t looks = 100000, taken, enough;
+    crit_program program;
+    unsigned depth;
+
+    crit_program_init(&program);
+    CHECK_STATUS(crit_boxes_append(&program, &array, &looks, &depth), SCR_CRIT_OK);
+    crit_program_free(&program);
+    taken = enough = 100000 - looks;
+    CHECK_STATUS(crit_boxes_append(&program, &array, &enough, &depth), SCR_CRIT_OK);
+    CHECK_U64(enough, 0);
+    crit_program_free(&program);
+    taken--;
+    CHECK_STATUS(crit_boxes_append(&program, &array, &taken, &depth), SCR_CRIT_ERR_MISFIT);
+    CHECK(strstr(scr_crit_last_error(), "too long") != NULL);
+    crit_program_free(&program);
+}
+
 static void what_is_no_rule_is_refused(void)
 {
     enum { BOXES = 4000, DIMS = 3 };
@@ -179,7 +254,7 @@ static void what_is_no_rule_is_refused(void)
     }
     CHECK_STATUS(crit_boxes_volume(&array, &bytes), SCR_CRIT_OK);
     crit_program_init(&program);
-    CHECK_STATUS(crit_boxes_append(&program, &array, &depth), SCR_CRIT_ERR_MISFIT);
+    CHECK_STATUS(append(&program, &array, &depth), SCR_CRIT_ERR_MISFIT);
     crit_program_free(&program);
     lengths[0] = INT64_MAX;
     CHECK_STATUS(crit_boxes_volume(&array, &bytes), SCR_CRIT_ERR_MISFIT);
@@ -190,6 +265,9 @@ int main(void)
     random_boxes_give_their_mask();
     size_follows_the_boxes();
     uniform_arrays_are_one_run();
+    far_steps_are_stepped_over();
+    the_most_boxes_are_found();
+    looks_are_counted();
     what_is_no_rule_is_refused();
     return check_result();
 }

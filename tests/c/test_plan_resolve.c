@@ -145,6 +145,37 @@ static void huge_products_do_not_wrap(void)
     bench_free(bench);
 }
 
+/* Each of these arrays may be searched for its runs, all of them together may not: the work for a
+ * file is bounded however many sections its entry has. */
+static void the_search_is_bounded_for_all_sections_together(void)
+{
+    enum { LENGTH = 300000, SECTIONS = 80 };
+
+    for (int sections = 1; sections <= SECTIONS; sections += SECTIONS - 1) {
+        struct bench *bench = bench_new();
+        scr_crit_section_info info;
+        uint8_t *file = calloc(sections, LENGTH);
+
+        for (int i = 0; i < sections; i++) {
+            builder_array(&bench->builder, "u", 1, 0, 1, 3);
+            builder_fixed(&bench->builder, 1);
+            builder_fixed(&bench->builder, LENGTH);
+            builder_axis(&bench->builder, 0, LENGTH, 2, 0); /* every index is met by either */
+            builder_axis(&bench->builder, 1, LENGTH, 2, 0);
+            builder_axis(&bench->builder, 0, LENGTH, LENGTH - 1, 0); /* and no period fits */
+        }
+        CHECK_STATUS(bench_open(bench), SCR_CRIT_OK);
+        CHECK_STATUS(scr_crit_plan_section(bench->plan, 0, 0, &info), SCR_CRIT_OK);
+        CHECK_U64(info.unit_kept, LENGTH);
+        if (sections == 1)
+            expect(bench, file, LENGTH, LENGTH);
+        else
+            expect_misfit(bench, file, (uint64_t)sections * LENGTH, "would take too long");
+        free(file);
+        bench_free(bench);
+    }
+}
+
 /* ---- Solved counts ----------------------------------------------------------------------------
  */
 
@@ -500,6 +531,7 @@ int main(void)
     an_entry_without_sections_is_an_empty_file();
     sizes_are_bounded();
     huge_products_do_not_wrap();
+    the_search_is_bounded_for_all_sections_together();
     a_count_is_solved_from_the_size();
     an_axis_is_solved_from_the_size();
     an_ambiguous_count_is_a_misfit();
