@@ -11,12 +11,16 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "room.h"
 
 #define CLAIM "claim"
 
@@ -44,11 +48,16 @@ static uint64_t used_below(const char *folder)
 
 static uint64_t claim_of(const char *folder)
 {
-    char path[SHIM_PATH_SIZE];
-    struct stat found;
-    if (!shim_path_join(path, sizeof path, folder, CLAIM) || lstat(path, &found) != 0)
+    char path[SHIM_PATH_SIZE], text[24];
+    int file = shim_path_join(path, sizeof path, folder, CLAIM)
+                   ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+                   : -1;
+    if (file < 0)
         return 0;
-    return (uint64_t)found.st_size;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    text[length > 0 ? length : 0] = '\0';
+    return strtoull(text, NULL, 10);
 }
 
 static uint64_t claims_of_others(const char *users, const char *own)
@@ -79,10 +88,10 @@ static void lock_briefly(int descriptor)
 
 static bool fits(const char *users, const shim_folder *folder, uint64_t bytes, uint64_t *room)
 {
-    struct statvfs system;
-    if (statvfs(users, &system) != 0)
+    uint64_t free_bytes = shim_room(users);
+    if (free_bytes == UINT64_MAX)
         return true;
-    uint64_t there = (uint64_t)system.f_bavail * system.f_frsize + used_below(users);
+    uint64_t there = free_bytes + used_below(users);
     uint64_t others = claims_of_others(users, shim_path_base(folder->path));
     *room = there > others ? there - others : 0;
     return bytes <= *room;
@@ -90,13 +99,15 @@ static bool fits(const char *users, const shim_folder *folder, uint64_t bytes, u
 
 static void set_claim(const shim_folder *folder, uint64_t bytes)
 {
-    char path[SHIM_PATH_SIZE];
+    char path[SHIM_PATH_SIZE], text[24];
     if (!shim_path_join(path, sizeof path, folder->path, CLAIM))
         return;
-    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return;
-    if (ftruncate(file, (off_t)bytes) != 0)
+    /* Of one width, so that one write replaces the older number wholly. */
+    int length = snprintf(text, sizeof text, "%020" PRIu64, bytes);
+    if (pwrite(file, text, (size_t)length, 0) != length)
         unlink(path);
     close(file);
 }

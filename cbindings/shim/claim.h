@@ -4,8 +4,8 @@
  *
  * The processes of one node share an area. Each would find enough free space for itself, and all
  * together would fill it: the application's writes would fail. So each claims what it expects to
- * write, as the size of a sparse file in its private folder, where the others see it. May use
- * folder.h. Tests: tests/shim/test_shim_bypass.py.
+ * write, in a small file in its private folder, where the others see it. May use folder.h, room.h.
+ * Tests: tests/shim/test_shim_bypass.py.
  */
 #ifndef SHIM_CLAIM_H
 #define SHIM_CLAIM_H

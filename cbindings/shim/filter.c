@@ -147,6 +147,20 @@ static const scr_crit_hooks hooks = {
     .finalizing = finalizing,
 };
 
+void shim_filter_look(const char *path)
+{
+    static bool told;
+    int claims = 0;
+    if (!filter.active || told || scr_crit_is_packed(path, &claims) != SCR_CRIT_OK || !claims)
+        return;
+    told = true;
+    SHIM_ERROR(
+        "%s is a packed file, and SCR_Route_file hands out its path as it is outside of a restart "
+        "phase: call SCR_Start_restart first, expand it with `scr_crit unpack`, or write with "
+        "SCR_CRIT_MODE=zero",
+        path);
+}
+
 /* ---- Start and stop ------------------------------------------------------------------------- */
 
 /* SCR's system-wide file, whose place was compiled into libscr: PREFIX/etc by default, and /etc for

@@ -12,6 +12,9 @@
  * if unknown */
 void shim_filter_start(const char *framework_library);
 
+/* Warn, once, of a packed file that the application gets to see outside of all phases. */
+void shim_filter_look(const char *path);
+
 /* Leave the hooks and forget everything. */
 void shim_filter_stop(void);
 

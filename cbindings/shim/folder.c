@@ -86,7 +86,7 @@ static int make_once(shim_folder *folder, const char *users, const char *name, i
 int shim_folder_make(shim_folder *folder, const char *base, const char *name)
 {
     char users[SHIM_PATH_SIZE];
-    *folder = (shim_folder){.lock = -1, .journal = -1};
+    *folder = (shim_folder){.lock = -1};
     int error = users_folder(users, sizeof users, base) ? EAGAIN : ENAMETOOLONG;
     for (int attempt = 0; error == EAGAIN && attempt < ATTEMPTS; attempt++) {
         error = make_users_folder(base, users);
@@ -112,11 +112,14 @@ void shim_folder_remove_tree(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void close_if_open(int *descriptor)
+/* The application may have closed the descriptor, as daemons and launchers do with all they know
+ * nothing of, and may hold a file of its own under that number by now: that one is not ours to
+ * close. */
+static void release_lock(shim_folder *folder, bool held)
 {
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = -1;
+    if (folder->lock >= 0 && held)
+        close(folder->lock);
+    folder->lock = -1;
 }
 
 void shim_folder_remove(shim_folder *folder)
@@ -124,9 +127,9 @@ void shim_folder_remove(shim_folder *folder)
     char users[SHIM_PATH_SIZE];
     if (!folder->path[0])
         return;
-    close_if_open(&folder->journal);
+    bool held = folder->lock >= 0 && still_there(folder->lock, folder->path);
     shim_folder_remove_tree(folder->path);
-    close_if_open(&folder->lock);
+    release_lock(folder, held);
     if (shim_path_folder(folder->path, users, sizeof users))
         rmdir(users); /* the last one turns off the light */
     folder->path[0] = '\0';
@@ -142,20 +145,24 @@ static bool journal_path(char *path, size_t size, const char *folder)
 void shim_folder_journal(shim_folder *folder, const char *path)
 {
     char journal[SHIM_PATH_SIZE];
-    if (folder->journal < 0 && journal_path(journal, sizeof journal, folder->path))
-        folder->journal = open(journal, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (folder->journal < 0)
+    if (!journal_path(journal, sizeof journal, folder->path))
+        return;
+    /* No descriptor is kept: see release_lock. */
+    int file = open(journal, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0)
         return;
     size_t size = strlen(path) + 1;
     /* A record that is cut short has no terminating 0, and is not believed. */
-    if (write(folder->journal, path, size) != (ssize_t)size)
-        return;
+    ssize_t written = write(file, path, size);
+    (void)written;
+    close(file);
 }
 
 void shim_folder_journal_done(shim_folder *folder)
 {
-    if (folder->journal >= 0 && ftruncate(folder->journal, 0) != 0)
-        close_if_open(&folder->journal);
+    char journal[SHIM_PATH_SIZE];
+    if (folder->path[0] && journal_path(journal, sizeof journal, folder->path))
+        unlink(journal);
 }
 
 static void unlink_journalled(const char *folder)

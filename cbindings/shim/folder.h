@@ -17,7 +17,6 @@
 typedef struct shim_folder {
     char path[SHIM_PATH_SIZE]; /* "" while there is none */
     int lock;                  /* descriptor of the folder, holding the lock; -1 */
-    int journal;               /* descriptor, or -1 */
 } shim_folder;
 
 /* Make a private folder in `base`, which is made as well. Returns 0, or an errno; EPERM when the

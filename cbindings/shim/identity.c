@@ -21,7 +21,6 @@ shim_identity shim_identity_of(const char *path)
         .inode = found.st_ino,
         .size = (uint64_t)found.st_size,
         .modified = found.st_mtim,
-        .changed = found.st_ctim,
     };
 }
 
@@ -35,6 +34,5 @@ bool shim_identity_touched(const shim_identity *before, const shim_identity *now
     if (!now->exists)
         return false;
     return !before->exists || before->device != now->device || before->inode != now->inode ||
-           before->size != now->size || !same_time(before->modified, now->modified) ||
-           !same_time(before->changed, now->changed);
+           before->size != now->size || !same_time(before->modified, now->modified);
 }

@@ -18,7 +18,7 @@ typedef struct shim_identity {
     dev_t device;
     ino_t inode;
     uint64_t size;
-    struct timespec modified, changed;
+    struct timespec modified; /* not the change time: links and permissions touch no content */
 } shim_identity;
 
 /* Look at a file, not through symbolic links. One that cannot be seen does not exist. */

@@ -111,7 +111,7 @@ static void read_codec(shim_options *options)
     int chosen = read_choice(name, codecs, 2);
     if (chosen < 0) {
         refuse(options, name, value_of(name), "none or blosc2-zstd", "none is used");
-    } else if (!is_built_in(codecs[chosen])) {
+    } else if (chosen == 1 && !is_built_in(codecs[chosen])) { /* asking loads the codec's library */
         refuse(options, name, codecs[chosen], scr_crit_codecs(),
                "it cannot be used in this process (is libblosc2 there?), none is used");
         chosen = -1;

@@ -29,7 +29,7 @@ typedef struct shim_output {
     uint64_t expected;   /* bytes that the files staged in this phase will take */
     uint64_t claimed;    /* bytes of the staging area that are claimed for them */
     uint64_t last_phase; /* bytes that the files staged in the phase before took */
-    bool stage_is_full;  /* it was once: nothing is staged any more */
+    bool no_staging;     /* the application failed there once */
 } shim_output;
 
 /* Take a plan into use; it is closed by shim_output_close. Fails with NOMEM. */

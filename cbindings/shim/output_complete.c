@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "in_use.h"
 #include "message.h"
 #include "output.h"
 #include "shared.h"
@@ -116,6 +117,8 @@ static bool pack_in_place(const shim_output *output, const shim_file *file)
         shim_totals_whole(SHIM_CAUSE_LINKED, file->path, NULL);
     else if (found.size == 0)
         shim_totals_whole(SHIM_CAUSE_NO_GAIN, file->path, "it is empty");
+    else if (shim_is_open_for_writing(file->path))
+        shim_totals_whole(SHIM_CAUSE_OPEN, file->path, NULL);
     else
         reduce(output, file, file->path, file->path);
     return has_no_guest(file);
@@ -136,6 +139,8 @@ static bool move_staged(const shim_output *output, const shim_file *file, uint64
 {
     if (bytes == 0)
         shim_totals_whole(SHIM_CAUSE_NO_GAIN, file->path, "it is empty");
+    else if (shim_is_open_for_writing(file->staged))
+        shim_totals_whole(SHIM_CAUSE_OPEN, file->path, NULL);
     else if (reduce(output, file, file->staged, file->path) && !output->options->zero)
         return true;
     return copy_whole(file->staged, file->path);
@@ -156,8 +161,32 @@ static bool move_companion(const char *folder, const char *name, const char *tar
             source, target_folder, name);
         return false;
     }
-    shim_message_debug_at(1, "%s was made beside a checkpoint file, it is stored as well", target);
+    static bool told;
+    if (!told)
+        SHIM_WARNING("%s was made beside a checkpoint file: it is stored as well, but at a restart "
+                     "it is not "
+                     "beside the expanded file; route it by SCR_Route_file, or exclude %s "
+                     "(SCR_CRIT_EXCLUDE)",
+                     target, name);
+    told = true;
     return copy_whole(source, target);
+}
+
+/* Not the application's doing: cleaners of temporary folders, a logout, an epilog. */
+static bool report_lost_stage(const shim_file *file)
+{
+    SHIM_ERROR("%s has vanished from staging (%s): this checkpoint is reported as invalid, an "
+               "older file of "
+               "that name is left as it is; set SCR_CRIT_STAGE to a folder that nobody cleans",
+               file->path, file->staged);
+    return false;
+}
+
+static bool folder_is_there(const char *staged)
+{
+    char folder[SHIM_PATH_SIZE];
+    struct stat found;
+    return shim_path_folder(staged, folder, sizeof folder) && stat(folder, &found) == 0;
 }
 
 static bool move_companions(const shim_file *file)
@@ -167,7 +196,7 @@ static bool move_companions(const shim_file *file)
         !shim_path_folder(file->path, target, sizeof target))
         return false;
     DIR *stream = opendir(folder);
-    bool moved = stream != NULL;
+    bool moved = stream != NULL || report_lost_stage(file);
     const char *own = shim_path_base(file->staged);
     for (struct dirent *entry; stream && (entry = readdir(stream));) {
         const char *name = entry->d_name;
@@ -200,6 +229,8 @@ static bool store_staged(shim_output *output, const shim_file *file)
     }
     if (path_touched)
         return report_conflict(file);
+    if (!staged_now.exists && !folder_is_there(file->staged))
+        return report_lost_stage(file);
     if (!staged_now.exists)
         return follow_removal(file) && move_companions(file);
     if (output->last_bytes && output->last_bytes[file->entry] < staged_now.size)
@@ -219,27 +250,27 @@ static bool complete_file(shim_output *output, const shim_file *file)
     return file->staged ? store_staged(output, file) : pack_in_place(output, file);
 }
 
-/* When the application failed for want of space in staging, the next checkpoint must not fail
- * again. */
-static void notice_full_stage(shim_output *output)
+/* Where the application failed in staging, for want of space or because that file system cannot do
+ * what the prefix can (O_DIRECT, locks, striping), the next checkpoint must not fail again. */
+static void give_up_staging(shim_output *output)
 {
     size_t area = shim_stage_output_area();
     bool staged = false;
     for (size_t i = 0; i < output->files.count; i++)
         staged |= output->files.items[i].staged != NULL;
-    if (!staged || output->stage_is_full || shim_stage_free_bytes(area) >= FULL_BELOW)
+    if (!staged || output->no_staging)
         return;
-    output->stage_is_full = true;
+    output->no_staging = true;
     SHIM_WARNING(
-        "the application reported invalid output while %s is full: no more files are staged, they "
-        "are stored whole; set SCR_CRIT_STAGE to a folder with more space",
-        shim_stage_base(area));
+        "the application reported invalid output while its files were staged in %s%s: no more "
+        "files are staged, they are stored whole; set SCR_CRIT_STAGE to another folder",
+        shim_stage_base(area), shim_stage_free_bytes(area) < FULL_BELOW ? ", which is full" : "");
 }
 
 int shim_output_complete(shim_output *output, int valid)
 {
     if (!valid) {
-        notice_full_stage(output);
+        give_up_staging(output);
         return valid;
     }
     bool good = true;

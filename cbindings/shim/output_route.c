@@ -132,8 +132,8 @@ static shim_cause find_space(shim_output *output, const shim_file *file, const c
                              char *detail, size_t size)
 {
     uint64_t room, bytes = in_blocks(expected_bytes(output, file));
-    if (output->stage_is_full) {
-        snprintf(detail, size, "%s was full before", base);
+    if (output->no_staging) {
+        snprintf(detail, size, "the application failed in %s before", base);
         return SHIM_CAUSE_NO_STAGE;
     }
     if (!claim(output, output->expected + bytes, &room)) {

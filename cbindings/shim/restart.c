@@ -8,8 +8,11 @@
 #include "restart.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "message.h"
 #include "stage.h"
@@ -25,6 +28,14 @@ typedef struct reason {
     char words[SHIM_PATH_SIZE + 512];
 } reason;
 
+/* The last area is tried in any case: there is nothing behind it. */
+static bool has_room(size_t area, const char *path)
+{
+    scr_crit_info info;
+    return area + 1 == shim_stage_areas() || scr_crit_inspect(path, &info) != SCR_CRIT_OK ||
+           info.file_bytes <= shim_stage_free_bytes(area);
+}
+
 /* Expand into one area. Returns a status of the core; `staged` is set on success, `why` on failure.
  */
 static int expand_into(const shim_restart *restart, size_t area, const char *path, char *staged,
@@ -32,6 +43,11 @@ static int expand_into(const shim_restart *restart, size_t area, const char *pat
 {
     scr_crit_info info;
     scr_crit_fill fill = {restart->options->fill, restart->options->fill_size};
+    if (!has_room(area, path)) {
+        snprintf(why->words, sizeof why->words, "there is no room for it in %s",
+                 shim_stage_base(area));
+        return SCR_CRIT_ERR_NOSPACE;
+    }
     int error = shim_stage_reserve(area, shim_path_base(path), staged, size);
     if (error) {
         snprintf(why->words, sizeof why->words, "it cannot be staged in %s: %s",
@@ -57,6 +73,25 @@ static bool another_area_may_do(int status)
     return status == SCR_CRIT_ERR_NOSPACE || status == SCR_CRIT_ERR_IO;
 }
 
+/* The file is good, this process cannot read it. Reporting an invalid restart would make SCR mark
+ * the checkpoint as failed for good and try an older one, which it would lose in the same way. */
+static bool is_no_fault_of_the_file(int status)
+{
+    return status == SCR_CRIT_ERR_CODEC || status == SCR_CRIT_ERR_VERSION ||
+           status == SCR_CRIT_ERR_NOMEM;
+}
+
+static _Noreturn void end_job(const char *path, const char *why)
+{
+    SHIM_ERROR("%s cannot be read in this environment: %s; the job ends here, so that SCR does not "
+               "mark a good "
+               "checkpoint as failed: mend that and restart",
+               path, why);
+    shim_stage_close();
+    fflush(NULL);
+    _exit(EXIT_FAILURE);
+}
+
 static int expand(const shim_restart *restart, shim_file *file, size_t size)
 {
     char staged[SHIM_PATH_SIZE];
@@ -66,6 +101,8 @@ static int expand(const shim_restart *restart, shim_file *file, size_t size)
         size = sizeof staged;
     for (size_t area = 0; area < shim_stage_areas() && another_area_may_do(status); area++)
         status = expand_into(restart, area, file->path, staged, size, &why);
+    if (is_no_fault_of_the_file(status))
+        end_job(file->path, why.words);
     file->staged = status == SCR_CRIT_OK ? strdup(staged) : NULL;
     return file->staged ? 0 : fail(file->path, why.words);
 }

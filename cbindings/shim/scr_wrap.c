@@ -299,8 +299,14 @@ int WRAPPER(SCR_Route_file)(const char *name, char *file)
     char path[SHIM_PATH_SIZE] = "";
     if (!FOUND(SCR_Route_file))
         return SCR_API_FAILURE;
-    if (passive() || phase == IDLE || !file)
+    if (passive() || !file)
         return REAL(SCR_Route_file)(name, file);
+    if (phase == IDLE) {
+        CALL_REAL(status, SCR_Route_file, name, file);
+        if (status == SCR_API_SUCCESS)
+            shim_filter_look(file);
+        return status;
+    }
     CALL_REAL(status, SCR_Route_file, name, path);
     if (status != SCR_API_SUCCESS || strlen(path) >= SCR_API_MAX_FILENAME)
         return hand_out(file, path, status);

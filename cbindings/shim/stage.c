@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "claim.h"
 #include "folder.h"
 #include "path.h"
+#include "room.h"
 
 enum { JOB_SIZE = 33, HOST_SIZE = 65 };
 
@@ -78,7 +78,7 @@ static void add_area(const char *base, bool (*mine)(const char *name))
         return;
     struct area *area = &areas[area_count];
     strcpy(area->base, path);
-    area->folder = (shim_folder){.lock = -1, .journal = -1};
+    area->folder = (shim_folder){.lock = -1};
     area->error = 0;
     area_count++;
     shim_folder_clear_orphans(area->base, mine);
@@ -149,10 +149,7 @@ const char *shim_stage_base(size_t area)
 
 uint64_t shim_stage_free_bytes(size_t area)
 {
-    struct statvfs system;
-    if (use_area(area) != 0 || statvfs(areas[area].folder.path, &system) != 0)
-        return UINT64_MAX;
-    return (uint64_t)system.f_bavail * system.f_frsize;
+    return use_area(area) == 0 ? shim_room(areas[area].folder.path) : UINT64_MAX;
 }
 
 bool shim_stage_claim(uint64_t bytes, uint64_t *room)

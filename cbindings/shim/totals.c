@@ -34,6 +34,9 @@ static const struct cause {
         {"written elsewhere",
          "the application wrote it under its own name, not where SCR_Route_file said"},
     [SHIM_CAUSE_CHANGED] = {"changed", "it changed while it was packed"},
+    [SHIM_CAUSE_OPEN] = {"still open",
+                         "it is still open for writing, or mapped: close it before SCR is told "
+                         "that it is complete, or what is written later may be lost"},
     [SHIM_CAUSE_NO_SPACE] = {"no space", "there is no space to pack it"},
     [SHIM_CAUSE_CODEC] = {"codec", "the codec failed"},
     [SHIM_CAUSE_SYSTEM] = {"system error", "packing it failed"},

@@ -27,6 +27,7 @@ typedef enum shim_cause {
     SHIM_CAUSE_LINKED,   /* a link, or no regular file */
     SHIM_CAUSE_BYPASSED, /* the application did not write where SCR told it to */
     SHIM_CAUSE_CHANGED,  /* it changed while it was packed */
+    SHIM_CAUSE_OPEN,     /* somebody may still write to it */
     SHIM_CAUSE_NO_SPACE, /* for the packed file */
     SHIM_CAUSE_CODEC,
     SHIM_CAUSE_SYSTEM, /* any other failure of the system */

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -358,6 +359,51 @@ static void do_barrier(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Keep the file just routed open for writing, as libraries do that were not closed. */
+static void do_keep_open(void)
+{
+    char path[WORD_SIZE];
+    if (route(words[1], path) == 0 && open(path, O_WRONLY) < 0)
+        report("failed\t%s", strerror(errno));
+}
+
+/* Close what others opened below a folder, as daemons close all that they know nothing of, and take
+ * the freed numbers for a file of our own. */
+static void do_take_descriptors(void)
+{
+    char link[64], target[WORD_SIZE];
+    int taken = 0;
+    for (int number = 3; number < 1024; number++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", number);
+        ssize_t length = readlink(link, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        if (strncmp(target, words[1], strlen(words[1])) != 0)
+            continue;
+        close(number);
+        int file = open(words[2], O_WRONLY | O_CREAT, 0600);
+        taken += file == number && write(file, "precious", 8) == 8;
+    }
+    report("%d", taken);
+}
+
+static void do_limit_size(void)
+{
+    struct rlimit limit = {(rlim_t)number(1), (rlim_t)number(1)};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        report("failed\t%s", strerror(errno));
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)kind, (void)place;
+    return remove(path);
+}
+
+static void do_remove_tree(void)
+{
+    nftw(words[1], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static void do_kill(void)
 {
     raise(SIGKILL);
@@ -402,6 +448,10 @@ static const struct verb {
     {"environment", do_environment},
     {"barrier", do_barrier},
     {"wait_packed", do_wait_packed},
+    {"keep_open", do_keep_open},
+    {"take_descriptors", do_take_descriptors},
+    {"limit_size", do_limit_size},
+    {"remove_tree", do_remove_tree},
     {"kill", do_kill},
     {"exit", do_exit},
 };
