@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * May use plan_check.h, plan_rows.h, plan_array.h, glob.h, error.h.
+ * May use plan_check.h, plan_rows.h, plan_array.h, glob.h, io.h, error.h.
  * Tests: tests/c/test_plan_open.c, tests/test_plan.py.
  */
 #include <errno.h>
@@ -16,11 +16,13 @@
 
 #include "error.h"
 #include "glob.h"
-#include "plan_check.h"
+#include "io.h"
 #include "plan_array.h"
+#include "plan_check.h"
 #include "plan_rows.h"
 
-enum { SMALL_PLAN = 1 << 20 };
+/* Largest plan that is read into memory. */
+enum { READ_PLAN = 64 << 20 };
 
 /* ---- Open and close ----------------------------------------------------------------------------
  */
@@ -46,44 +48,42 @@ static int finish_open(scr_crit_plan *opened, scr_crit_plan **plan)
     return status;
 }
 
-/* A plan of usual size is copied out of its mapping: whoever writes into the file later, or
- * truncates it, can then neither change what has been validated nor take the pages away (SIGBUS).
- */
-static int copy_if_small(scr_crit_plan *plan)
+/* Whoever writes into the file later, or truncates it, can neither change what has been validated
+ * nor take its pages away (SIGBUS): no mapping is involved. */
+static int read_file(int fd, size_t size, scr_crit_plan *plan)
 {
-    uint8_t *copy;
+    uint8_t *bytes = malloc(size > 0 ? size : 1);
 
-    if (plan->size > SMALL_PLAN)
-        return SCR_CRIT_OK;
-    copy = malloc(plan->size);
-    if (copy == NULL)
-        return crit_fail_memory(plan->size);
-    memcpy(copy, plan->bytes, plan->size);
-    munmap((void *)plan->bytes, plan->size);
-    plan->bytes = copy;
-    plan->mapped = false;
+    if (bytes == NULL)
+        return crit_fail_memory(size);
+    plan->bytes = bytes;
+    plan->size = size;
+    return crit_read_exactly(fd, 0, bytes, size, "plan");
+}
+
+static int map_file(int fd, size_t size, scr_crit_plan *plan)
+{
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+    if (bytes == MAP_FAILED)
+        return crit_fail_system(errno, CRIT_NO_OFFSET, "plan: cannot be mapped");
+    plan->bytes = bytes;
+    plan->size = size;
+    plan->mapped = true;
     return SCR_CRIT_OK;
 }
 
-/* Map an open file; an empty one cannot be mapped, and is left with size 0. */
-static int map_file(int fd, scr_crit_plan *plan)
+/* Read or map an open file. */
+static int load_file(int fd, scr_crit_plan *plan)
 {
     struct stat status;
-    void *bytes;
 
     if (fstat(fd, &status) != 0)
         return crit_fail_system(errno, CRIT_NO_OFFSET, "plan: cannot be examined");
     if (!S_ISREG(status.st_mode))
         return crit_fail(SCR_CRIT_ERR_FORMAT, CRIT_NO_OFFSET, "not a plan: it is no regular file");
-    if (status.st_size == 0)
-        return SCR_CRIT_OK;
-    bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED)
-        return crit_fail_system(errno, CRIT_NO_OFFSET, "plan: cannot be mapped");
-    plan->bytes = bytes;
-    plan->size = (size_t)status.st_size;
-    plan->mapped = true;
-    return SCR_CRIT_OK;
+    return status.st_size <= READ_PLAN ? read_file(fd, (size_t)status.st_size, plan)
+                                       : map_file(fd, (size_t)status.st_size, plan);
 }
 
 static int open_readonly(const char *path)
@@ -113,10 +113,8 @@ int scr_crit_plan_open(const char *path, scr_crit_plan **plan)
         free(opened);
         return crit_blame(status, path);
     }
-    status = map_file(fd, opened);
+    status = load_file(fd, opened);
     close(fd);
-    if (status == SCR_CRIT_OK && opened->mapped)
-        status = copy_if_small(opened);
     if (status == SCR_CRIT_OK)
         return crit_blame(finish_open(opened, plan), path);
     release(opened);
@@ -194,14 +192,24 @@ int scr_crit_plan_describe(const scr_crit_plan *plan, scr_crit_plan_info *info)
     return SCR_CRIT_OK;
 }
 
+/* An entry that is asked about. out: where the answer goes, for the check. */
+static int find_entry(const scr_crit_plan *plan, uint32_t entry, const void *out,
+                      crit_plan_entry *row)
+{
+    int status = check_getter("entry", plan, out, entry, rows_of(plan, CRIT_PLAN_ENTRIES));
+
+    if (status == SCR_CRIT_OK)
+        *row = crit_plan_read_entry(plan, entry);
+    return status;
+}
+
 int scr_crit_plan_entry(const scr_crit_plan *plan, uint32_t entry, scr_crit_entry_info *info)
 {
-    int status = check_getter("entry", plan, info, entry, rows_of(plan, CRIT_PLAN_ENTRIES));
     crit_plan_entry row;
+    int status = find_entry(plan, entry, info, &row);
 
     if (status != SCR_CRIT_OK)
         return status;
-    row = crit_plan_read_entry(plan, entry);
     *info = (scr_crit_entry_info){
         .pattern = crit_plan_string(plan, row.pattern),
         .sections = row.sections,
@@ -216,15 +224,13 @@ int scr_crit_plan_entry(const scr_crit_plan *plan, uint32_t entry, scr_crit_entr
 int scr_crit_plan_section(const scr_crit_plan *plan, uint32_t entry, uint32_t section,
                           scr_crit_section_info *info)
 {
-    int status = check_getter("entry", plan, info, entry, rows_of(plan, CRIT_PLAN_ENTRIES));
     crit_plan_entry owner;
     crit_plan_section row;
     uint64_t unit_bytes = 0, unit_kept = 0;
+    int status = find_entry(plan, entry, info, &owner);
 
-    if (status != SCR_CRIT_OK)
-        return status;
-    owner = crit_plan_read_entry(plan, entry);
-    status = check_getter("section", plan, info, section, owner.sections);
+    if (status == SCR_CRIT_OK)
+        status = check_getter("section", plan, info, section, owner.sections);
     if (status != SCR_CRIT_OK)
         return status;
     row = crit_plan_read_section(plan, owner.first_section + section);

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * plan.c maps a plan and hands out what is in it, plan_check.c validates all of it, plan_rows.c
+ * plan.c loads a plan and hands out what is in it, plan_check.c validates all of it, plan_rows.c
  * decodes its rows, plan_resolve.c applies an entry to a source, and plan_boxes.c turns an array's
  * critical boxes into a program of runs. The format is docs/format.md, section 3. May use error.h,
  * program.h, resolution.h, source.h. Tests: tests/c/test_plan_*.c, tests/test_plan.py.

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "checksums.h"
 #include "error.h"
 #include "glob.h"
@@ -46,11 +47,11 @@ static int64_t offset_of(const struct check *check, struct row row)
 
 static int check_zeros(const uint8_t *bytes, size_t size, int64_t offset)
 {
-    for (size_t i = 0; i < size; i++)
-        if (bytes[i] != 0)
-            return crit_fail(SCR_CRIT_ERR_FORMAT, offset + (int64_t)i,
-                             "plan: reserved byte is 0x%02X, expected 0", bytes[i]);
-    return SCR_CRIT_OK;
+    return crit_all_zero(bytes, size)
+               ? SCR_CRIT_OK
+               : crit_fail(SCR_CRIT_ERR_FORMAT, offset,
+                           "plan: %zu reserved bytes are not all 0, as format %d has them", size,
+                           CRIT_PLAN_VERSION);
 }
 
 static int check_sizes(const crit_plan_header *header, size_t size)

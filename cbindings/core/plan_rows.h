@@ -43,7 +43,7 @@ enum { CRIT_PLAN_START_FROM_END = 1, CRIT_PLAN_STOP_FROM_END = 2 }; /* flags of 
 
 /* An open plan. */
 struct scr_crit_plan {
-    const uint8_t *bytes; /* owned: mapped or allocated */
+    const uint8_t *bytes; /* owned: allocated, or mapped where too large for that */
     size_t size;
     bool mapped;
     uint32_t rows[CRIT_PLAN_TABLES];        /* number of rows a table has */

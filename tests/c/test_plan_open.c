@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <errno.h>
+#include <sys/uio.h>
 
 #include "check.h"
 #include "checksums.h"
@@ -123,47 +124,79 @@ static void files_are_opened_like_memory(const uint8_t *bytes, size_t size)
     scr_crit_plan_close(NULL);
 }
 
-/* A plan above the size that is copied out of its mapping. */
-static void large_plans_stay_mapped(void)
+/* The core's reads come here: a file can be truncated between the look at its size and them. */
+static const char *truncated_before_read;
+
+ssize_t pread(int fd, void *buffer, size_t size, off_t offset)
 {
-    enum { PIECE = 1 << 21 };
-    plan_builder *builder = calloc(1, sizeof *builder);
-    scr_crit_section_info section;
+    struct iovec piece = {buffer, size};
+
+    if (truncated_before_read != NULL)
+        CHECK(truncate(truncated_before_read, 200) == 0);
+    return preadv(fd, &piece, 1, offset);
+}
+
+static void truncation_under_the_reader_is_an_error(const uint8_t *bytes, size_t size)
+{
     scr_crit_plan *plan = NULL;
-    uint8_t *bytes, *program = calloc(1, PIECE), *row, *grown;
+
+    scratch_write("plan", bytes, size);
+    truncated_before_read = "plan";
+    CHECK_STATUS(scr_crit_plan_open("plan", &plan), SCR_CRIT_ERR_FORMAT);
+    truncated_before_read = NULL;
+    CHECK(strstr(scr_crit_last_error(), "ends at offset 200") != NULL);
+    CHECK(plan == NULL);
+}
+
+/* A plan with a bitmap of this many bytes, all zero, in a file "large". */
+static void write_large(size_t bitmap_bytes)
+{
+    const uint64_t bits = 8 * (uint64_t)bitmap_bytes;
+    uint8_t program[16] = {CRIT_OP_BITMAP, 1};
+    const size_t head = 2 + crit_varint_store(program + 2, bits);
+    plan_builder *builder = calloc(1, sizeof *builder);
+    uint8_t *bytes, *grown, *row;
     size_t size;
 
-    program[0] = CRIT_OP_BITMAP;
     builder_entry(builder, "a");
-    builder_program(builder, SCR_CRIT_SECTION_RAW, "r", program, 0, 0, 0);
+    builder_program(builder, SCR_CRIT_SECTION_RAW, "r", program, 0, bits, 0);
     builder_fixed(builder, 1);
     bytes = builder_finish(builder, &size);
-    grown = calloc(1, size + PIECE);
+    grown = calloc(1, size + head + bitmap_bytes);
     memcpy(grown, bytes, size);
-    /* BITMAP unit 1, bits 8 x (2^20), all zero: the program is put behind the blob, whose last
-     * piece it is. */
-    program[1] = 1;
-    crit_varint_store(program + 2, UINT64_C(8) << 20);
-    memcpy(grown + size, program, 6);
+    memcpy(grown + size, program, head); /* behind the blob, whose last piece it is */
     row = grown + CRIT_PLAN_HEADER_SIZE + crit_plan_row_size[CRIT_PLAN_ENTRIES];
-    crit_store_u32(row + 60, 6 + (1 << 20));
-    crit_store_u64(row + 64, UINT64_C(8) << 20);
-    size += 6 + (1 << 20);
+    crit_store_u32(row + 60, (uint32_t)(head + bitmap_bytes));
+    crit_store_u32(grown + 52, crit_load_u32(grown + 52) + (uint32_t)(head + bitmap_bytes));
+    size += head + bitmap_bytes;
     crit_store_u64(grown + 16, size);
-    crit_store_u32(grown + 52, crit_load_u32(grown + 52) + 6 + (1 << 20));
     builder_seal(grown, size);
     scratch_write("large", grown, size);
-    CHECK_STATUS(scr_crit_plan_open("large", &plan), SCR_CRIT_OK);
-    CHECK_STATUS(scr_crit_plan_section(plan, 0, 0, &section), SCR_CRIT_OK);
-    CHECK_U64(section.unit_bytes, 8 << 20);
-    CHECK_U64(section.unit_kept, 0);
-    scr_crit_plan_close(plan);
     free(grown);
     free(bytes);
-    free(program);
     free(builder);
 }
 
+/* Up to 64 MiB a plan is held in memory; beyond, it stays mapped. */
+static void large_plans_are_opened(void)
+{
+    static const size_t mib[] = {2, 65};
+
+    for (int i = 0; i < 2; i++) {
+        scr_crit_section_info section;
+        scr_crit_plan *plan = NULL;
+
+        write_large(mib[i] << 20);
+        CHECK_STATUS(scr_crit_plan_open("large", &plan), SCR_CRIT_OK);
+        if (mib[i] < 64)
+            CHECK(truncate("large", 0) == 0);
+        CHECK_STATUS(scr_crit_plan_section(plan, 0, 0, &section), SCR_CRIT_OK);
+        CHECK_U64(section.unit_bytes, mib[i] << 23);
+        CHECK_U64(section.unit_kept, 0);
+        CHECK(strcmp(section.name, "r") == 0);
+        scr_crit_plan_close(plan);
+    }
+}
 /* ---- What is refused --------------------------------------------------------------------------
  */
 
@@ -361,7 +394,8 @@ int main(void)
     }
     no_match_is_said();
     files_are_opened_like_memory(sample, size);
-    large_plans_stay_mapped();
+    truncation_under_the_reader_is_an_error(sample, size);
+    large_plans_are_opened();
     bad_rows_are_refused(sample, size);
     bad_strings_are_refused(sample, size);
     bad_headers_are_refused(sample, size);
