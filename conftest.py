@@ -23,6 +23,12 @@ settings.load_profile("scr_critplugin")
 ROOT = Path(__file__).resolve().parent
 
 
+# Open MPI refuses root and more ranks than cores unless told otherwise; MPICH ignores these.
+os.environ.update(
+    OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1"
+)
+
+
 def _tool(variable: str, name: str) -> str | None:
     chosen = os.environ.get(variable)
     if chosen:
@@ -111,10 +117,6 @@ def _quiet_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in list(os.environ):
         if name.startswith("SCR_") and name not in ("SCR_ROOT", "SCR_CRIT_SLOW_TESTS"):
             monkeypatch.delenv(name)
-    # Open MPI refuses root and more ranks than cores unless told otherwise; MPICH ignores these.
-    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
-    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-    monkeypatch.setenv("OMPI_MCA_rmaps_base_oversubscribe", "1")
     yield
 
 

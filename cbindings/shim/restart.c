@@ -77,8 +77,7 @@ static bool another_area_may_do(int status)
  * the checkpoint as failed for good and try an older one, which it would lose in the same way. */
 static bool is_no_fault_of_the_file(int status)
 {
-    return status == SCR_CRIT_ERR_CODEC || status == SCR_CRIT_ERR_VERSION ||
-           status == SCR_CRIT_ERR_NOMEM;
+    return status == SCR_CRIT_ERR_CODEC || status == SCR_CRIT_ERR_NOMEM;
 }
 
 static _Noreturn void end_job(const char *path, const char *why)

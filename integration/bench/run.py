@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from scr_critplugin.plan import Plan, compile_plan
 
 from scr_critplugin import packed
 from scr_critplugin.criticality import CriticalityMap
 from scr_critplugin.layout import Layout
+from scr_critplugin.plan import Plan, compile_plan
 
 ELEMENT = np.dtype("<f8")
 STEPS = ("limit", "whole copy", "pack", "unpack", "numpy", "zstd -1")

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 
-def test_a_file_that_is_still_open_is_left_whole(any_job, tools):
 def test_a_file_still_open_is_left_whole(any_job, tools):
+    """What a library writes after SCR was told that the file is complete must not be lost."""
     lines = [
         ("start", "ckpt.1", 1),
         ("write", "ckpt.1/state.{rank}", tools.STATE, 10),
