@@ -13,6 +13,7 @@ May import NumPy and `kernel`. Tests: ``integration/npb/test_sp.py``, ``test_lu.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -253,3 +254,19 @@ def _second_difference(interior: Array, axis: int, xp: Any) -> Array:
 def root_mean_square(values: Array, n: int, xp: Any) -> Array:
     """Norm of each component of values ``[m, k, j, i]``, per interior point of the grid of `n`."""
     return xp.sqrt(xp.sum(values * values, axis=(1, 2, 3)) / (n - 2) ** 3)
+
+
+def solution_norms(u: Array, n: int, xp: Any) -> dict[str, Array]:
+    """Norms of the right-hand side over the interior and of the error over the whole grid, ``(5,)`` each."""
+    field = components_first(u, n, xp)
+    residual = forcing(n) + spatial_terms(field, primitives(field), xp)
+    error = field - np.moveaxis(exact_on_grid(n), -1, 0)
+    return {"residual": root_mean_square(residual, n, xp), "error": root_mean_square(error, n, xp)}
+
+
+def verify_norms(norms: Mapping[str, Array], problem: ProblemClass, at_last_step: bool) -> Verification:
+    """Compare the norms with the reference values of the class, which belong to its last step."""
+    residual = relative_deviation(norms["residual"], problem.residual)
+    error = relative_deviation(norms["error"], problem.error)
+    close = bool((residual <= EPSILON).all() and (error <= EPSILON).all())
+    return Verification(close and at_last_step, residual, error)
