@@ -43,8 +43,13 @@ class Library:
     def program(self, target: Path, *options: str, library: str = "scr") -> Path:
         lib = self.root / "lib"
         return self.compile(
-            target, *options, str(HERE / "driver.c"), f"-I{self.root / 'include'}", f"-L{lib}",
-            f"-l{library}", f"-Wl,-rpath,{lib}",
+            target,
+            *options,
+            str(HERE / "driver.c"),
+            f"-I{self.root / 'include'}",
+            f"-L{lib}",
+            f"-l{library}",
+            f"-Wl,-rpath,{lib}",
         )
 
     def static_program(self, target: Path, *options: str, library: str = "scr") -> Path:
@@ -54,8 +59,12 @@ class Library:
         if behind:
             behind += ["-lz", "-lpthread"]
         return self.compile(
-            target, *options, str(HERE / "driver.c"), f"-I{self.root / 'include'}",
-            str(lib / f"lib{library}.a"), *behind,
+            target,
+            *options,
+            str(HERE / "driver.c"),
+            f"-I{self.root / 'include'}",
+            str(lib / f"lib{library}.a"),
+            *behind,
         )
 
 
@@ -63,8 +72,16 @@ class Library:
 def stand_in(tmp_path_factory: pytest.TempPathFactory, mpicc: str) -> Library:
     """The stand-in, built here whatever SCR_ROOT says."""
     work = tmp_path_factory.mktemp("stand_in")
-    command = ["make", "-C", str(HERE), f"MPICC={mpicc}", f"BUILD={work / 'build'}",
-               f"PREFIX={work / 'install'}", "CFLAGS=-O1 -g -Werror", "install"]
+    command = [
+        "make",
+        "-C",
+        str(HERE),
+        f"MPICC={mpicc}",
+        f"BUILD={work / 'build'}",
+        f"PREFIX={work / 'install'}",
+        "CFLAGS=-O1 -g -Werror",
+        "install",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return Library(work / "install", mpicc)
@@ -146,7 +163,9 @@ class Job:
 
     def use_cache(self, flush: int = 1, size: int = 2) -> None:
         self.environment |= {
-            "SCR_CACHE_BYPASS": "0", "SCR_FLUSH": str(flush), "SCR_CACHE_SIZE": str(size),
+            "SCR_CACHE_BYPASS": "0",
+            "SCR_FLUSH": str(flush),
+            "SCR_CACHE_SIZE": str(size),
         }
 
     def lose_cache(self) -> None:
@@ -160,8 +179,12 @@ class Job:
             old.unlink()
         done = subprocess.run(
             [*self.mpiexec, "-n", str(ranks), str(self.driver), str(log), *calls],
-            cwd=self.prefix, env={**os.environ, **self.environment, **environment},
-            capture_output=True, text=True, errors="replace", timeout=HANG,
+            cwd=self.prefix,
+            env={**os.environ, **self.environment, **environment},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=HANG,
         )
         said = [path.read_text(errors="replace") for path in sorted(self.work.glob("log.*.said"))]
         output = "".join([done.stdout, done.stderr, *said])
@@ -254,11 +277,22 @@ def test_fetch_when_the_cache_is_lost(any_job: Job, ranks: int) -> None:
 
 def test_all_kinds_of_files(any_job: Job) -> None:
     """Several a rank, none on the last rank, empty ones, directories, blanks, per cent and UTF-8 in names."""
-    names = ["100,plain.%r", "0,empty.%r", "5000,a/b/c/deep.%r", "70,with blank %r", "70,100%% of it.%r",
-             "70,ünïcode.%r", "65537,x/../y/./dots.%r"]
+    names = [
+        "100,plain.%r",
+        "0,empty.%r",
+        "5000,a/b/c/deep.%r",
+        "70,with blank %r",
+        "70,100%% of it.%r",
+        "70,ünïcode.%r",
+        "65537,x/../y/./dots.%r",
+    ]
     files = [f"@{rank}:{{}}={name}" for rank in (0, 1) for name in names]
-    any_job.run(3, f"start_output={CHECKPOINT},name with blanks/c 1", *(f.format("write") for f in files),
-                "complete_output=1")
+    any_job.run(
+        3,
+        f"start_output={CHECKPOINT},name with blanks/c 1",
+        *(f.format("write") for f in files),
+        "complete_output=1",
+    )
     expected = {"plain", "empty", "deep", "with blank ", "dots"}
     for lost in (False, True):
         if lost:
@@ -302,14 +336,20 @@ def test_shared_file(any_job: Job) -> None:
 
 
 def test_a_file_may_be_routed_twice(any_job: Job) -> None:
-    any_job.run(2, f"start_output={CHECKPOINT},c1", "write=10,c1/state.%r", "write=1000,c1/state.%r",
-                "complete_output=1")
+    any_job.run(
+        2,
+        f"start_output={CHECKPOINT},c1",
+        "write=10,c1/state.%r",
+        "write=1000,c1/state.%r",
+        "complete_output=1",
+    )
     assert verdicts(any_job.run(2, *restart("c1"))) == {"same"}
 
 
 def test_init_again_after_finalize(any_job: Job) -> None:
-    run = any_job.launch(2, "init", *checkpoint("c1"), "finalize", "init", *restart("c1"), *checkpoint("c2"),
-                         "finalize")
+    run = any_job.launch(
+        2, "init", *checkpoint("c1"), "finalize", "init", *restart("c1"), *checkpoint("c2"), "finalize"
+    )
     assert run.status == 0, run.output
     assert offered(run) == ["c1"]
     assert offered(any_job.run(2, "have")) == ["c2"]
@@ -320,9 +360,18 @@ def test_init_again_after_finalize(any_job: Job) -> None:
 
 def test_route_under_bypass(job: Job) -> None:
     (job.prefix / "sub").mkdir()
-    run = job.run(1, f"start_output={CHECKPOINT},c1", "write=1,plain", "write=1,new/dir/f",
-                  "write=1,a/../b//./f", f"write=1,{job.prefix}/absolute", f"chdir={job.prefix}/sub",
-                  "write=1,relative", "write=1,../upward", "complete_output=1")
+    run = job.run(
+        1,
+        f"start_output={CHECKPOINT},c1",
+        "write=1,plain",
+        "write=1,new/dir/f",
+        "write=1,a/../b//./f",
+        f"write=1,{job.prefix}/absolute",
+        f"chdir={job.prefix}/sub",
+        "write=1,relative",
+        "write=1,../upward",
+        "complete_output=1",
+    )
     paths = [str(Path(gave[1]).relative_to(job.prefix)) for gave in run.gave("write")]
     assert paths == ["plain", "new/dir/f", "b/f", "absolute", "sub/relative", "upward"]
 
@@ -333,7 +382,8 @@ def test_route_into_the_cache(job: Job) -> None:
     folder = job.cache / "tester" / "scr.job1"
     for rank in (0, 1):
         assert [gave[1] for gave in run.gave("write", rank)] == [
-            str(folder / "scr.dataset.1" / f"state.{rank}"), str(folder / "scr.dataset.2" / f"state.{rank}"),
+            str(folder / "scr.dataset.1" / f"state.{rank}"),
+            str(folder / "scr.dataset.2" / f"state.{rank}"),
         ]
     run = job.run(2, *restart("c2"))
     assert run.gave("read", 1)[0][1] == str(folder / "scr.dataset.2" / "state.1")
@@ -348,8 +398,15 @@ def test_route_outside_a_dataset_copies_the_name(job: Job) -> None:
 
 def test_restart_finds_a_file_by_its_base_name(any_job: Job) -> None:
     any_job.run(2, *checkpoint("c1"))
-    run = any_job.run(2, "have", "start_restart", "route=state.%r", "route=c1/state.%r", "route=never.%r",
-                      "complete_restart=1")
+    run = any_job.run(
+        2,
+        "have",
+        "start_restart",
+        "route=state.%r",
+        "route=c1/state.%r",
+        "route=never.%r",
+        "complete_restart=1",
+    )
     for calls in run.ranks:
         routes = [call for call in calls if call.verb == "route"]
         assert [call.result for call in routes] == [0, 0, 1]
@@ -414,8 +471,9 @@ def test_finalize_flushes_the_newest_checkpoint(job: Job) -> None:
 
 def test_no_flush_when_it_is_switched_off(job: Job) -> None:
     job.use_cache(flush=0, size=9)
-    job.run(2, *checkpoint("c1"), f"start_output={OUTPUT},plot", "write=10,plot/state.%r",
-            "complete_output=1")
+    job.run(
+        2, *checkpoint("c1"), f"start_output={OUTPUT},plot", "write=10,plot/state.%r", "complete_output=1"
+    )
     assert not in_prefix(job, "c1")
     assert in_prefix(job, "plot")
 
@@ -518,15 +576,22 @@ def test_one_invalid_rank_makes_the_dataset_invalid_for_all(any_job: Job) -> Non
 
 
 def test_a_routed_file_that_is_missing_makes_the_dataset_invalid(any_job: Job) -> None:
-    run = any_job.run(4, *checkpoint("c1"), f"start_output={CHECKPOINT},c2", "write=10,c2/state.%r",
-                      "@3:route=c2/never_written", "complete_output=1")
+    run = any_job.run(
+        4,
+        *checkpoint("c1"),
+        f"start_output={CHECKPOINT},c2",
+        "write=10,c2/state.%r",
+        "@3:route=c2/never_written",
+        "complete_output=1",
+    )
     assert run.results("complete_output") == [0, 1] * 4
     any_job.lose_cache()
     assert offered(any_job.run(4, "have")) == ["c1"]
 
 
 @pytest.mark.parametrize(
-    "begun", [[], ["write=0,c2/state.%r"], ["@1:write=10,c2/state.%r", "@2:route=c2/state.%r"]],
+    "begun",
+    [[], ["write=0,c2/state.%r"], ["@1:write=10,c2/state.%r", "@2:route=c2/state.%r"]],
     ids=["nothing written", "empty files", "partly written"],
 )
 def test_killed_in_the_middle_of_a_checkpoint(any_job: Job, begun: list[str]) -> None:
@@ -545,8 +610,9 @@ def test_killed_in_the_first_checkpoint(any_job: Job) -> None:
 
 
 def test_killed_job_that_lost_its_node(any_job: Job) -> None:
-    any_job.run_and_die(2, *checkpoint("c1"), *checkpoint("c2"), f"start_output={CHECKPOINT},c3",
-                        "write=10,c3/state.%r")
+    any_job.run_and_die(
+        2, *checkpoint("c1"), *checkpoint("c2"), f"start_output={CHECKPOINT},c3", "write=10,c3/state.%r"
+    )
     any_job.lose_cache()
     run = any_job.run(2, *restart("c2"))
     assert offered(run) == ["c2"]
@@ -589,8 +655,14 @@ def test_content_is_not_checked(any_job: Job) -> None:
 def test_checkpoints_after_lost_output_do_not_count(job: Job) -> None:
     """The output would never be written again if the job went on behind it."""
     job.use_cache(flush=0, size=9)
-    job.run(2, *checkpoint("c1"), f"start_output={CHECKPOINT | OUTPUT},both", "write=10,both/state.%r",
-            "complete_output=1", *checkpoint("c3"))
+    job.run(
+        2,
+        *checkpoint("c1"),
+        f"start_output={CHECKPOINT | OUTPUT},both",
+        "write=10,both/state.%r",
+        "complete_output=1",
+        *checkpoint("c3"),
+    )
     next(job.cache.rglob("scr.dataset.2/state.0")).unlink()
     assert offered(job.run(2, "have", SCR_FETCH="0")) == ["c1"]
 
@@ -642,8 +714,9 @@ def test_a_checkpoint_that_could_not_be_fetched_is_given_up(any_job: Job) -> Non
 def test_killed_in_a_dataset_that_takes_an_older_ones_number(job: Job) -> None:
     """What is left of the older one must not pass for the new one."""
     job.run(2, *checkpoint("c1"), *checkpoint("c2"))
-    job.run_and_die(2, "current=c1", *restart("c1"), f"start_output={CHECKPOINT},c2b",
-                    "write=1000,c2b/state.%r")
+    job.run_and_die(
+        2, "current=c1", *restart("c1"), f"start_output={CHECKPOINT},c2b", "write=1000,c2b/state.%r"
+    )
     job.lose_cache()
     assert offered(job.run(2, *restart("c1", valid="0"), "have")) == ["c1", ""]
 
@@ -715,8 +788,15 @@ def test_drop_forgets_but_leaves_the_files(any_job: Job) -> None:
 def test_delete_removes_files_and_empty_directories(any_job: Job) -> None:
     (any_job.prefix / "kept").mkdir()
     (any_job.prefix / "kept" / "of the user").write_text("mine")
-    any_job.run(2, *checkpoint("c1"), f"start_output={CHECKPOINT},c2", "write=10,deep/er/state.%r",
-                "write=10,kept/state%r", "complete_output=1", "delete=c2")
+    any_job.run(
+        2,
+        *checkpoint("c1"),
+        f"start_output={CHECKPOINT},c2",
+        "write=10,deep/er/state.%r",
+        "write=10,kept/state%r",
+        "complete_output=1",
+        "delete=c2",
+    )
     assert not (any_job.prefix / "deep").exists()
     assert [path.name for path in (any_job.prefix / "kept").iterdir()] == ["of the user"]
     assert offered(any_job.run(2, "have")) == ["c1"]
@@ -789,25 +869,62 @@ def test_parameters_and_their_order(job: Job) -> None:
         "SCR_HOME=$SCR_FROM_ENV/sub\nCKPT=0 TYPE=XOR INTERVAL=2\n"
     )
     run = job.launch(
-        2, "config=SCR_FILE_ONLY", "config=SCR_LOWER", "config=SCR_BOTH", "config=SCR_BOTH=program",
-        "config=SCR_BOTH", "config=SCR_ENV", "config=SCR_HOME", "config=CKPT=0 TYPE", "config=SCR_NONE",
-        "config=SCR_MINE=1", "config=SCR_MINE", "config=SCR_MINE=", "config=SCR_MINE",
-        "config=STORE=/x COUNT=3", "config=STORE=/x COUNT", "init", "config=SCR_BOTH", "finalize",
-        SCR_ENV="from_env", SCR_FROM_ENV="/e",
+        2,
+        "config=SCR_FILE_ONLY",
+        "config=SCR_LOWER",
+        "config=SCR_BOTH",
+        "config=SCR_BOTH=program",
+        "config=SCR_BOTH",
+        "config=SCR_ENV",
+        "config=SCR_HOME",
+        "config=CKPT=0 TYPE",
+        "config=SCR_NONE",
+        "config=SCR_MINE=1",
+        "config=SCR_MINE",
+        "config=SCR_MINE=",
+        "config=SCR_MINE",
+        "config=STORE=/x COUNT=3",
+        "config=STORE=/x COUNT",
+        "init",
+        "config=SCR_BOTH",
+        "finalize",
+        SCR_ENV="from_env",
+        SCR_FROM_ENV="/e",
     )
     assert run.status == 0, run.output
     for rank in (0, 1):
         assert [gave[0] for gave in run.gave("config", rank)] == [
-            "from_file", "x", "from_file", "(null)", "from_file", "from_env", "/e/sub", "XOR", "(null)",
-            "(null)", "1", "(null)", "(null)", "(null)", "3", "from_file",
+            "from_file",
+            "x",
+            "from_file",
+            "(null)",
+            "from_file",
+            "from_env",
+            "/e/sub",
+            "XOR",
+            "(null)",
+            "(null)",
+            "1",
+            "(null)",
+            "(null)",
+            "(null)",
+            "3",
+            "from_file",
         ]
 
 
 def test_parameters_from_the_program(job: Job) -> None:
     del job.environment["SCR_PREFIX"]
     (job.work / "other").mkdir()
-    run = job.launch(1, f"config=SCR_PREFIX={job.work / 'other'}", "init", START,
-                     f"write=10,{job.work / 'other' / 'f'}", "complete_output=1", "finalize")
+    run = job.launch(
+        1,
+        f"config=SCR_PREFIX={job.work / 'other'}",
+        "init",
+        START,
+        f"write=10,{job.work / 'other' / 'f'}",
+        "complete_output=1",
+        "finalize",
+    )
     assert run.status == 0, run.output
     assert (job.work / "other" / "f").exists()
 
@@ -819,8 +936,18 @@ def test_parameter_file_by_name(job: Job) -> None:
 
 
 def test_disabled(job: Job) -> None:
-    run = job.launch(2, "init", "have", "need", START, "route=f", "complete_output=1", "route=f", "finalize",
-                     SCR_ENABLE="0")
+    run = job.launch(
+        2,
+        "init",
+        "have",
+        "need",
+        START,
+        "route=f",
+        "complete_output=1",
+        "route=f",
+        "finalize",
+        SCR_ENABLE="0",
+    )
     assert run.status == 0, run.output
     assert [call.result for call in run.ranks[0]] == [1, 1, 1, 1, 1, 1, 0, 1]
     assert run.gave("have") == [["0", ""]]
@@ -845,8 +972,14 @@ def test_should_exit(job: Job, end_time: str, flag: str) -> None:
 
 
 def test_installed_layout(library: Library) -> None:
-    for name in ("include/scr.h", "include/scrf.h", "lib/libscr.so", "lib/libscr.a", "lib/libscrf.so",
-                 "lib/libscrf.a"):
+    for name in (
+        "include/scr.h",
+        "include/scrf.h",
+        "lib/libscr.so",
+        "lib/libscr.a",
+        "lib/libscrf.so",
+        "lib/libscrf.a",
+    ):
         assert (library.root / name).is_file(), name
 
 
@@ -871,9 +1004,20 @@ def fortran_job(tmp_path: Path, library: Library, mpiexec: list[str]) -> Job:
 
 def test_fortran_entry_points(fortran_job: Job) -> None:
     fortran_job.use_cache()
-    run = fortran_job.run(2, "have", "need", "exit", *checkpoint("c 1"), *checkpoint("c 2"),
-                          "start_checkpoint", "write=10,f %r", "complete_checkpoint=1",
-                          "delete=scr.dataset.3", "drop=c 1", "current=c 2")
+    run = fortran_job.run(
+        2,
+        "have",
+        "need",
+        "exit",
+        *checkpoint("c 1"),
+        *checkpoint("c 2"),
+        "start_checkpoint",
+        "write=10,f %r",
+        "complete_checkpoint=1",
+        "delete=scr.dataset.3",
+        "drop=c 1",
+        "current=c 2",
+    )
     assert {call.result for calls in run.ranks for call in calls} == {0}
     fortran_job.lose_cache()
     run = fortran_job.run(2, *restart("c 2", valid="r1"), "have")
@@ -891,16 +1035,26 @@ def test_fortran_compiler(library: Library, job: Job, tmp_path: Path, mpicc: str
     if gfortran is None:
         pytest.skip("no gfortran: install one to test the entry points with a Fortran compiler")
     objects = tmp_path / "program.o"
-    compiled = subprocess.run([gfortran, "-c", f"-I{library.root / 'include'}", "-o", objects,
-                               HERE / "fortran_program.f90"], capture_output=True, text=True)
+    compiled = subprocess.run(
+        [gfortran, "-c", f"-I{library.root / 'include'}", "-o", objects, HERE / "fortran_program.f90"],
+        capture_output=True,
+        text=True,
+    )
     assert compiled.returncode == 0, compiled.stderr
     lib = library.root / "lib"
-    program = library.compile(tmp_path / "program", str(objects), f"-L{lib}", "-lscrf", f"-Wl,-rpath,{lib}",
-                              "-lgfortran", "-lm")
+    program = library.compile(
+        tmp_path / "program", str(objects), f"-L{lib}", "-lscrf", f"-Wl,-rpath,{lib}", "-lgfortran", "-lm"
+    )
     said = []
     for _ in range(2):
-        done = subprocess.run([*job.mpiexec, "-n", "1", program], cwd=job.prefix, timeout=HANG,
-                              env={**os.environ, **job.environment}, capture_output=True, text=True)
+        done = subprocess.run(
+            [*job.mpiexec, "-n", "1", program],
+            cwd=job.prefix,
+            timeout=HANG,
+            env={**os.environ, **job.environment},
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         said.append(done.stdout.strip())
     assert said == ["wrote fortran checkpoint", "read fortran checkpoint"]
@@ -915,8 +1069,13 @@ def test_preload_steps_in_front(job: Job, library: Library, tmp_path: Path, fort
     if fortran:
         job.driver = library.program(tmp_path / "driver", "-DFORTRAN", library="scrf")
     counter = library.compile(tmp_path / "counter.so", "-shared", "-fPIC", str(HERE / "interposer.c"), "-ldl")
-    job.run(2, *checkpoint("c1"), *checkpoint("c2"), LD_PRELOAD=str(counter),
-            INTERPOSED=str(job.work / "interposed"))
+    job.run(
+        2,
+        *checkpoint("c1"),
+        *checkpoint("c2"),
+        LD_PRELOAD=str(counter),
+        INTERPOSED=str(job.work / "interposed"),
+    )
     assert sorted(interposed(job)) == [2, 2]
     assert verdicts(job.run(2, *restart("c2"))) == {"same"}
 
@@ -949,8 +1108,12 @@ def test_the_stand_in_says_so(local_job: Job) -> None:
 
 def test_only_the_interface_is_visible(stand_in: Library) -> None:
     for name in ("libscr.so", "libscrf.so"):
-        listed = subprocess.run(["nm", "-D", "--defined-only", str(stand_in.root / "lib" / name)],
-                                capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(
+            ["nm", "-D", "--defined-only", str(stand_in.root / "lib" / name)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         symbols = [line.split()[-1] for line in listed.splitlines()]
         fortran = {s for s in symbols if s.startswith("scr_") and s.endswith("_")}
         assert symbols
@@ -987,8 +1150,13 @@ def test_hostile_index(local_job: Job) -> None:
     index = local_job.prefix / ".scr" / "local.index"
     head, *records, _ = index.read_text().splitlines()
     bad = [
-        "dataset 99999999999999999999 1 1 1 1 1 0 0 0 x", "dataset -1 1 1 1 1 1 0 0 0 x", "dataset 1 1",
-        "dataset 1 1 1 1 1 1 0 0 0 " + "n" * 1024, "dataset 1 1 1 1 1 1 0 0 0 %0", "surprise 1", "",
+        "dataset 99999999999999999999 1 1 1 1 1 0 0 0 x",
+        "dataset -1 1 1 1 1 1 0 0 0 x",
+        "dataset 1 1",
+        "dataset 1 1 1 1 1 1 0 0 0 " + "n" * 1024,
+        "dataset 1 1 1 1 1 1 0 0 0 %0",
+        "surprise 1",
+        "",
     ]
     for record in bad:
         index.write_text("\n".join([head, *records, record, f"end {len(records) + 1}"]) + "\n")
@@ -999,8 +1167,9 @@ def test_hostile_index(local_job: Job) -> None:
 
 
 def test_a_shared_file_belongs_to_the_lowest_rank(local_job: Job) -> None:
-    local_job.run(4, START, "@1:route=common.dat", "@2:route=common.dat", "@3:write=10,common.dat",
-                  "complete_output=1")
+    local_job.run(
+        4, START, "@1:route=common.dat", "@2:route=common.dat", "@3:write=10,common.dat", "complete_output=1"
+    )
     listed = (local_job.prefix / ".scr" / "local.dataset.1").read_text().splitlines()
     assert [line for line in listed if "common.dat" in line] == ["file 1 common.dat"]
 

@@ -15,14 +15,23 @@ HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "python_program.py"
 
 
+# How many ranks mpi4py sees, and how many MPI libraries there are once libscr is loaded as well.
+WHICH_MPI = """
+import ctypes, pathlib, re, sys
+from mpi4py import MPI
+ctypes.CDLL(sys.argv[1])
+maps = pathlib.Path("/proc/self/maps").read_text()
+libraries = set(re.findall(r"/\\S*/libmpi(?:ch)?\\.so\\S*", maps))
+sys.stdout.write(f"{MPI.COMM_WORLD.size}-{len(libraries)}\\n")
+"""
+
+
 @pytest.fixture(scope="module")
-def mpi_for_python(mpiexec):
-    """Skip unless mpi4py works with the MPI under test; another MPI sees each rank as a job of its own."""
-    code = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
-    said = subprocess.run(
-        [*mpiexec, "-n", "2", sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    if said.stdout.split() != ["2", "2"]:
+def mpi_for_python(mpiexec, scr_root):
+    """Skip unless mpi4py works with the MPI under test: another one sees each rank as a job of its own."""
+    words = [*mpiexec, "-n", "2", sys.executable, "-c", WHICH_MPI, str(scr_root / "lib" / "libscr.so")]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    if said.stdout.split() != ["2-1", "2-1"]:
         pytest.skip("needs an mpi4py that works with this MPI: pip install --no-binary mpi4py mpi4py")
 
 

@@ -51,7 +51,9 @@ class Program:
 def _make(target: str, build: Path, scr_root: Path, *settings: str) -> Path:
     subprocess.run(
         ["make", "-C", str(HERE), target, f"SCR_ROOT={scr_root}", f"BUILD={build}", *settings],
-        check=True, text=True, timeout=SECONDS,
+        check=True,
+        text=True,
+        timeout=SECONDS,
     )
     return build / target
 
@@ -123,7 +125,11 @@ class Job:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         return subprocess.Popen(
             [*self.mpiexec, "-n", str(self.ranks), str(self.program.path), *arguments],
-            cwd=self.prefix, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=self.prefix,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def run(self, *arguments: str) -> Outcome:
@@ -216,9 +222,7 @@ def test_result_depends_on_neither_decomposition_nor_language(
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_printed_digest_is_that_of_the_files(
-    program: Program, ranks: int, undisturbed: FinishedJob
-) -> None:
+def test_printed_digest_is_that_of_the_files(program: Program, ranks: int, undisturbed: FinishedJob) -> None:
     job = undisturbed(program, ranks)
     assert job.printed_digest == digest_of_files(job.files(STEPS))
 
@@ -258,9 +262,7 @@ def _processes_of(program: Path) -> list[int]:
     return found
 
 
-def test_all_ranks_killed_from_outside(
-    program: Program, make_job: MakeJob, undisturbed: FinishedJob
-) -> None:
+def test_all_ranks_killed_from_outside(program: Program, make_job: MakeJob, undisturbed: FinishedJob) -> None:
     """A lost node: no rank sees it coming, and where in its work it dies is left to chance."""
     job = make_job(program, 2)
     with job.start(*RUN, "--sleep-ms", "100") as running:
@@ -492,8 +494,12 @@ def test_static_link_passes_through_the_wrapper(
     subprocess.run([mpicc, "-c", "wrap.c", "-o", "wrap.o"], cwd=tmp_path, check=True)
     subprocess.run(["ar", "rcs", "libwrap.a", "wrap.o"], cwd=tmp_path, check=True)
     wrapped = _make(
-        "heat3d_c_static", tmp_path / "build", scr_root, f"MPICC={mpicc}",
-        f"WRAP_LIB={tmp_path / 'libwrap.a'}", "WRAP_FLAGS=-Wl,--wrap=SCR_Route_file",
+        "heat3d_c_static",
+        tmp_path / "build",
+        scr_root,
+        f"MPICC={mpicc}",
+        f"WRAP_LIB={tmp_path / 'libwrap.a'}",
+        "WRAP_FLAGS=-Wl,--wrap=SCR_Route_file",
         f"SCR_STATIC_LIBS={_needed_by_static_scr(scr_root)}",
     )
     outcome = make_job(Program("c", wrapped), 2).finish(*RUN)
