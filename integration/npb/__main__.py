@@ -1,4 +1,6 @@
-"""Survey of the NAS kernels: ``python -m integration.npb [--class S] [--kernel MG] [--json] [--shares]``.
+"""Survey of the NAS kernels: ``python -m integration.npb [--class S] [--kernel MG] [--where] [--json]``.
+
+With ``--shares`` nothing is run: shares by formula, for larger classes too.
 
 May import `suite`, `survey` and `shares`. Tests: ``integration/npb/test_survey.py``.
 """
@@ -36,6 +38,9 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--kernel", action="append", choices=tuple(KERNELS), help="only this kernel; may be repeated"
     )
+    parser.add_argument(
+        "--where", action="store_true", help="also print where the uncritical elements lie, and their state"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument(
         "--shares",
@@ -52,10 +57,10 @@ def main(words: Sequence[str] | None = None) -> int:
     if asked.shares:
         _print_shares(names, asked.json)
         return 0
-    return _print_surveys(names, asked.class_name, asked.json)
+    return _print_surveys(names, asked.class_name, asked.json, asked.where)
 
 
-def _print_surveys(names: Sequence[str], class_name: str, as_json: bool) -> int:
+def _print_surveys(names: Sequence[str], class_name: str, as_json: bool, where: bool) -> int:
     found: dict[str, Survey] = {}
     if not as_json:
         print(f"class {class_name}, checkpoint at the middle of the run; times in seconds")
@@ -63,13 +68,13 @@ def _print_surveys(names: Sequence[str], class_name: str, as_json: bool) -> int:
     for name in names:
         found[name] = survey(KERNELS[name], class_name)
         if not as_json:
-            print("\n".join(_rows(name, found[name])), flush=True)
+            print("\n".join(_rows(name, found[name], where)), flush=True)
     if as_json:
         print(json.dumps({name: one.to_json_dict() for name, one in found.items()}, indent=2))
     return 0 if all(one.passed for one in found.values()) else 1
 
 
-def _rows(name: str, found: Survey) -> Iterator[str]:
+def _rows(name: str, found: Survey, where: bool) -> Iterator[str]:
     verdict = (
         "yes" if found.verified else "NO",
         found.poison,
@@ -83,6 +88,8 @@ def _rows(name: str, found: Survey) -> Iterator[str]:
         numbers = (count.elements, count.uncritical, f"{count.percent:.2f} %")
         first = (name, verdict) if number == 0 else ("", ("",) * 5)
         yield _ROW.format(first[0], variable, *numbers, *first[1]).rstrip()
+        if where:
+            yield from (f"         {region}" for region in found.where[variable])
 
 
 def _print_shares(names: Sequence[str], as_json: bool) -> None:

@@ -6,7 +6,7 @@ May import `suite`, `kernel_proofs` and the package's analysis. Tests: ``integra
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,9 +16,13 @@ from kernel_proofs import FILLS, Masks, bits_of, poisoned
 from suite import Kernel
 
 from scr_critplugin.analysis import profile
+from scr_critplugin.criticality import ElementState, Variable
 from scr_critplugin.errors import ProfileError
+from scr_critplugin.regions import describe
 
 IDENTICAL = "identical"
+REGIONS = 4
+"""Places of one state that are named one by one."""
 
 Result = TypeVar("Result")
 
@@ -49,6 +53,9 @@ class Survey:
         of the run; else what happened.
     variables : dict of str to Count
         Every variable of the state, in its order; empty if the profile was refused.
+    where : dict of str to tuple of str
+        Where the uncritical elements of a variable lie, and in which state they are: at most `REGIONS` places
+        of a state.
     at, steps : int
         Step of the checkpoint, and steps of the whole run.
     profile_seconds, run_seconds : float
@@ -58,6 +65,7 @@ class Survey:
     verified: bool
     poison: str
     variables: dict[str, Count]
+    where: dict[str, tuple[str, ...]]
     at: int
     steps: int
     profile_seconds: float
@@ -107,13 +115,20 @@ def survey(kernel: Kernel, class_name: str) -> Survey:
     try:
         found = profile(module.step, middle, module.output, steps=window)
     except ProfileError as refused:
-        return Survey(verified, str(refused), {}, at, steps, time.perf_counter() - clock, before + after)
+        return Survey(verified, str(refused), {}, {}, at, steps, time.perf_counter() - clock, before + after)
     seconds = time.perf_counter() - clock
 
     masks = {name: variable.uncritical for name, variable in found.map.items()}
     poison, still_verified = _poison(kernel, middle, masks, end, steps - at)
     counts = {name: Count(mask.size, int(mask.sum())) for name, mask in masks.items()}
-    return Survey(verified and still_verified, poison, counts, at, steps, seconds, before + after)
+    where = {name: tuple(_regions(variable)) for name, variable in found.map.items()}
+    return Survey(verified and still_verified, poison, counts, where, at, steps, seconds, before + after)
+
+
+def _regions(variable: Variable) -> Iterator[str]:
+    for state in (ElementState.DEAD, ElementState.INERT, ElementState.UNUSED):
+        for region in describe(variable.name, variable.states == state, max_lines=REGIONS):
+            yield f"{state.name.lower()} {region}"
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float]:

@@ -112,6 +112,15 @@ def test_table_of_one_kernel() -> None:
     assert "BT" not in ran.stdout
 
 
+def test_table_says_where() -> None:
+    ran = command("--kernel", "MG", "--kernel", "FT", "--where")
+    assert ran.returncode == 0, ran.stderr
+    lines = [line.strip() for line in ran.stdout.splitlines()]
+    # MG's coarse levels and what is behind them; FT's padding and the checksums to come.
+    for region in ("dead u[39304:46416]", "inert u[46416:46480]", "inert y[:, :, 64]", "dead sums[4:7]"):
+        assert region in lines
+
+
 def test_usage() -> None:
     for words in (("--class", "A"), ("--kernel", "XX"), ("now",)):
         ran = command(*words)
@@ -175,6 +184,30 @@ def test_shares_are_printed_and_run_nothing() -> None:
     assert as_json["MG"]["S"]["r"] == {"elements": 46480, "uncritical": 10543}
     assert as_json["MG"]["C"]["u"] == {"elements": 155501232, "uncritical": 19704488}
     assert list(as_json) == list(KERNELS)
+
+
+# ---- docs/npb.md ----
+
+
+def spelled(number: int) -> str:
+    """As the page writes numbers."""
+    return str(number) if number < 10_000 else f"{number:,}"
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_page_has_the_counts_and_shares(kernel: str) -> None:
+    page = (ROOT / "docs" / "npb.md").read_text()
+    classes = [shares.counts_of(kernel, name) for name in shares.CLASS_NAMES]
+    rows = {name: [found[name] for found in classes] for name in classes[0]}
+    if kernel == "EP":
+        rows = {"together": [shares.together(found) for found in classes]}
+    elif kernel in ("MG", "IS"):
+        rows["together"] = [shares.together(found) for found in classes]
+    for name, found in rows.items():
+        assert f"| {' | '.join(f'{count.percent:#.4g}' for count in found)} |" in page, name
+        if name != "together":
+            for count in found[:2]:
+                assert f"| {spelled(count.uncritical)} of {spelled(count.elements)} |" in page, name
 
 
 # ---- a survey that fails ----
