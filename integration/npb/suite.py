@@ -39,7 +39,9 @@ class Verification(Protocol):
 class KernelModule(Protocol):
     """The names that every kernel's module has."""
 
-    CLASSES: Mapping[str, Any]
+    @property
+    def CLASSES(self) -> Mapping[str, Any]:  # noqa: N802 - a constant of the modules
+        """Problem classes by letter."""
 
     def initial_state(self, name: str) -> State:
         """The state before the first step."""
