@@ -71,7 +71,9 @@ def test_version_names_package_core_formats_and_libscr(run: Run) -> None:
         assert word in printed.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "plan", "show", "pack", "unpack", "check", "run", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["demo", "profile", "plan", "show", "pack", "unpack", "check", "run", "doctor"]
+)
 def test_each_command_has_complete_help(run: Run, command: str) -> None:
     import click
 

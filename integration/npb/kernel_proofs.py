@@ -1,6 +1,6 @@
-"""What the tests of the kernels share: poison of chosen elements, and runs compared bit by bit.
+"""What the survey and the kernels' tests share: poison of chosen elements, and runs compared bit by bit.
 
-May import NumPy and `kernel`. Used by ``integration/npb/test_*.py``.
+May import NumPy and `kernel`. Used by `survey` and ``integration/npb/test_*.py``.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from scr_critplugin.cli.demo import demo
 from scr_critplugin.cli.doctor import doctor
 from scr_critplugin.cli.pack import pack, unpack
 from scr_critplugin.cli.plan import plan
+from scr_critplugin.cli.profile import profile
 from scr_critplugin.cli.run import run
 from scr_critplugin.cli.show import show
 from scr_critplugin.cli.version import print_version
@@ -36,12 +37,13 @@ def cli() -> None:
     \b
     A first session:
       scr_crit demo                                the whole story on this machine
+      scr_crit profile app.py:setup -o state.map.npz
       scr_crit plan state.map.npz --layout ckpt.toml -o plan
       scr_crit run --plan plan -- mpiexec -n 4 ./app
     """
 
 
-for command in (demo, plan, show, pack, unpack, check, run, doctor):
+for command in (demo, profile, plan, show, pack, unpack, check, run, doctor):
     cli.add_command(command)
 
 

@@ -1,7 +1,8 @@
-"""A progress bar for long work: on a terminal only, on stderr, so that pipes and files stay clean."""
+"""Progress of long work: on a terminal only, on stderr, so that pipes and files stay clean."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,10 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
+    SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -58,6 +61,23 @@ def reading_progress(what: str, total: int) -> Iterator[None]:
         finally:
             done.set()
             follower.join()
+
+
+@contextmanager
+def spinner(what: str) -> Iterator[None]:
+    """Show that `what` goes on and for how long, where nothing tells how much of it is done."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        # What the work prints to a file or pipe must get there.
+        redirect_stdout=sys.stdout.isatty(),
+    ) as shown:
+        shown.add_task(what, total=None)
+        yield
 
 
 def _bytes_read() -> int:

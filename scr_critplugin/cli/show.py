@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from scr_critplugin.errors import CritError
+
+if TYPE_CHECKING:
+    from scr_critplugin.criticality import CriticalityMap
 
 _ZIP_MARK = b"PK\x03\x04"
 _PLAN_MARK = b"\x89SCRL\r\n\x1a"
@@ -62,10 +65,18 @@ def _map_json(file: Path) -> dict[str, Any]:
 
 def _draw_map(file: Path, console: Console) -> None:
     from scr_critplugin.criticality import CriticalityMap
-    from scr_critplugin.regions import describe
 
     loaded = CriticalityMap.load(file)
-    table = Table("variable", "shape", "dtype", title=f"criticality map {file}")
+    draw_elements(loaded, f"criticality map {file}", console)
+    for key, value in loaded.provenance.items():
+        console.print(f"{key}: {value}", highlight=False, markup=False)
+
+
+def draw_elements(loaded: CriticalityMap, title: str, console: Console) -> None:
+    """Print the table of a map's element states, and where its uncritical elements lie."""
+    from scr_critplugin.regions import describe
+
+    table = Table("variable", "shape", "dtype", title=title)
     for heading in ("elements", "critical", "inert", "dead", "unused"):
         table.add_column(heading, justify="right")
     for row in loaded.summary():
@@ -83,8 +94,6 @@ def _draw_map(file: Path, console: Console) -> None:
             console.print(f"{variable.name}: {count} of {variable.size} uncritical", highlight=False)
             for line in describe(variable.name, variable.uncritical):
                 console.print(f"  {line}", highlight=False, markup=False)
-    for key, value in loaded.provenance.items():
-        console.print(f"{key}: {value}", highlight=False, markup=False)
 
 
 def _plan_json(file: Path) -> dict[str, Any]:

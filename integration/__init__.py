@@ -1,0 +1,1 @@
+"""Real programs around the package; what can be run has its own folder."""

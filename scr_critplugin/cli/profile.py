@@ -1,0 +1,237 @@
+"""``scr_crit profile``: from a Python program to its criticality map."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from scr_critplugin.cli.progress import spinner
+from scr_critplugin.cli.show import draw_elements
+from scr_critplugin.errors import ProfileError
+
+if TYPE_CHECKING:
+    from scr_critplugin.analysis import Profile
+
+_CALLERS = (__file__, importlib.__file__, "<frozen importlib")
+
+
+@click.command()
+@click.argument("program", metavar="MODULE:SETUP")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="MAP",
+    help="Criticality map to write.",
+)
+@click.option(
+    "--at",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Take the checkpoint after N steps from setup's state. Default: 0.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Steps from the checkpoint to the end of the run; each is analysed. Default: a run of any length, "
+    "whose step must have the same structure every time.",
+)
+@click.option(
+    "--no-poison",
+    is_flag=True,
+    help="Do not check the map by overwriting what it calls uncritical and running on.",
+)
+def profile(program: str, output: Path, at: int, steps: int | None, no_poison: bool) -> None:
+    """Find which elements of a program's state a restart needs, and write the map.
+
+    MODULE is a Python module (imported with the working directory on its path) or the path of a .py file
+    (imported with its own folder on the path, and not as __main__). SETUP is a function in it that takes
+    nothing and returns (step, state, output): state is a dict of arrays and scalars, step(state) returns the
+    next one, output(state) returns what the run is for.
+
+    Printed are the element states, the sinks (places where values left the data flow to steer a branch, a
+    loop or an index; what feeds them is critical), and the verdict of poison: all uncritical elements
+    overwritten, the run continued, the outputs compared bit for bit. If poison shows, no map is written and
+    the exit status is 1.
+
+    \b
+    Example:
+      scr_crit profile heat.py:setup -o heat.map.npz --at 10
+    """
+    module_name, function_name = _named(program)
+    with _own_traceback(program):
+        module = _imported(module_name)
+        setup = _setup_of(module, function_name, program)
+        with spinner(f"profiling {program}"):
+            found = _profiled(setup, program, at, steps, no_poison)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    found.map.save(output)
+    _report(found, output)
+
+
+# ---- the user's code ----
+
+
+@contextmanager
+def _own_traceback(program: str) -> Iterator[None]:
+    """Errors of the program are shown as Python shows them; only those about profiling are one line."""
+    try:
+        yield
+    except ProfileError:
+        raise
+    except SystemExit as leaving:
+        raise ProfileError(
+            f"the program ended itself (exit status {leaving.code!r}) before it was profiled. Keep what it "
+            "does as a script behind `if __name__ == '__main__':`",
+            key=program,
+        ) from leaving
+    except Exception as error:
+        traceback.print_exception(type(error), error, _program_frames(error))
+        raise click.exceptions.Exit(1) from error
+
+
+def _program_frames(error: Exception) -> TracebackType | None:
+    """The traceback without the frames by which this module called the program."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_CALLERS):
+        frames = frames.tb_next
+    # A file that does not compile has no frames: where the mistake is stands in the error.
+    return frames if frames is not None or isinstance(error, SyntaxError) else error.__traceback__
+
+
+def _named(program: str) -> tuple[str, str]:
+    module, _, function = program.rpartition(":")
+    is_module = module.endswith(".py") or all(part.isidentifier() for part in module.split("."))
+    if not (is_module and function.isidentifier()):
+        raise click.BadParameter(
+            f"{program!r} is not MODULE:SETUP; expected for example heat.py:setup or package.heat:setup",
+            param_hint="MODULE:SETUP",
+        )
+    return module, function
+
+
+def _imported(name: str) -> ModuleType:
+    path = Path(name)
+    if path.suffix == ".py":
+        return _imported_from(path)
+    # As `python -m` does.
+    sys.path.insert(0, str(Path.cwd()))
+    if not _exists(name):
+        raise ProfileError(
+            "there is no such module on the path or under the working directory; expected a module's dotted "
+            "name or the path of a .py file",
+            key=name,
+        )
+    return importlib.import_module(name)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError as error:
+        # A package of the name is missing; what such a package fails to import is the program's error.
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            return False
+        raise
+    except ValueError:
+        # What has no spec was made by hand, or has a name that cannot be one.
+        return name in sys.modules
+
+
+def _imported_from(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ProfileError("there is no such file; expected a Python program", path=path)
+    # As `python FILE` does: modules beside the file are found.
+    sys.path.insert(0, str(path.resolve().parent))
+    # A program may have the name of a module that is in use here.
+    name = path.stem if path.stem not in sys.modules else f"_profiled_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ProfileError("cannot be imported", path=path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _setup_of(module: ModuleType, name: str, program: str) -> Callable[[], Any]:
+    found = getattr(module, name, None)
+    if not callable(found):
+        what = "does not exist" if not hasattr(module, name) else f"is of type {type(found).__name__}"
+        raise ProfileError(
+            f"{name} {what}; expected a function that returns (step, state, output)", key=program
+        )
+    setup: Callable[[], Any] = found
+    return setup
+
+
+def _profiled(setup: Callable[[], Any], program: str, at: int, steps: int | None, no_poison: bool) -> Profile:
+    from scr_critplugin import analysis
+
+    made = setup()
+    if not (isinstance(made, tuple) and len(made) == 3 and callable(made[0]) and callable(made[2])):
+        raise ProfileError(
+            f"the setup returned {_described(made)}; expected (step, state, output): "
+            "two functions and a dict between them",
+            key=program,
+        )
+    step, state, output = made
+    return analysis.profile(step, state, output, at=at, steps=steps, validate=None if no_poison else "poison")
+
+
+def _described(made: Any) -> str:
+    if isinstance(made, tuple):
+        return f"({', '.join(type(member).__name__ for member in made)})"
+    return f"an object of type {type(made).__name__}"
+
+
+# ---- the report ----
+
+
+def _report(found: Profile, output: Path) -> None:
+    console = Console()
+    draw_elements(found.map, f"criticality map {output}", console)
+    lines = [_structure(found), *_sinks(found), _poison(found)]
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _structure(found: Profile) -> str:
+    swept = f"{found.primitives} primitives in the first step, {found.steps_swept} steps swept"
+    if found.stationary is None:
+        return f"holds for this number of steps: {swept}"
+    return f"holds for any number of steps: {swept}"
+
+
+def _sinks(found: Profile) -> Iterator[str]:
+    if not found.sinks:
+        yield "sinks: none; no value of the state steers a branch, a loop or an index"
+        return
+    yield "sinks: values that left the data flow here, so that what feeds them is critical; the map holds for"
+    yield "runs that take the same branches"
+    for sink in found.sinks:
+        yield f"  {sink}"
+
+
+def _poison(found: Profile) -> str:
+    if found.poison is None:
+        return "poison: not checked (--no-poison)"
+    poison = found.poison
+    count = sum(poison.elements.values())
+    return (
+        f"poison: {', '.join(poison.fills)} in {count} uncritical elements, {poison.steps} steps: "
+        "outputs identical"
+    )
