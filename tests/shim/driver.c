@@ -388,8 +388,10 @@ static void do_take_descriptors(void)
 
 static void do_limit_size(void)
 {
-    struct rlimit limit = {(rlim_t)number(1), (rlim_t)number(1)};
-    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+    struct rlimit limit;
+    int known = getrlimit(RLIMIT_FSIZE, &limit) == 0;
+    limit.rlim_cur = number(1) ? (rlim_t)number(1) : limit.rlim_max;
+    if (!known || setrlimit(RLIMIT_FSIZE, &limit) != 0)
         report("failed\t%s", strerror(errno));
 }
 
