@@ -79,7 +79,7 @@ class Case:
         self.values.tofile(self.source)
         self.values[mask].tofile(self.kept)
         self.plan = self._plan()
-        self.info = packed.pack(self.source, folder / "packed", self.plan)
+        self.info = self.pack()
 
     def _plan(self) -> Plan:
         layout = Layout.raw("whole", {"u": (0, ELEMENT, self.mask.shape)})
@@ -91,7 +91,7 @@ class Case:
         steps: dict[str, Callable[[], object]] = {
             "limit": lambda: _copy(self.kept, out / "limit"),
             "whole copy": lambda: _copy(self.source, out / "copy"),
-            "pack": lambda: packed.pack(self.source, out / "packed", self.plan),
+            "pack": self.pack,
             "unpack": lambda: packed.unpack(out / "packed", out / "unpacked"),
             "numpy": self._numpy,
         }
@@ -100,6 +100,10 @@ class Case:
         except ImportError:
             return steps
         return steps | {"zstd -1": lambda: _zstd(zstandard.ZstdCompressor(level=1), self.source, out / "zst")}
+
+    def pack(self) -> packed.PackedInfo:
+        """Pack the whole file."""
+        return packed.pack(self.source, self.folder / "packed", self.plan, name="whole")
 
     def _numpy(self) -> None:
         np.fromfile(self.source, dtype=ELEMENT).reshape(self.mask.shape)[self.mask].tofile(
