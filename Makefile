@@ -29,7 +29,7 @@ lint: install-test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(filter %.c %.h,$(SOURCES)) $(wildcard tests/*/*.[ch])
+	@$(BIN)/clang-format --dry-run --Werror $(filter %.c %.h,$(SOURCES)) $(wildcard tests/*/*.[ch])
 
 bench: install
 	$(BIN)/python integration/bench/run.py
