@@ -1,7 +1,7 @@
 /* io.h - reads and writes that survive signals and short transfers, and tables held in memory.
  *
  * Offsets are explicit throughout: the core never depends on a file position.
- * May use error.h. Tests: tests/c/test_io.c.
+ * May use error.h. Tests: tests/c/test_faults.c.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,7 @@
 /* resolution.h - a plan entry applied to one file: what pack, measure, overwrite and runs work on.
  *
  * The plan resolver (plan.h) fills it; the packer knows nothing else of plans.
- * May use program.h and checksums.h. Tests: tests/c/test_pack.c.
+ * May use program.h and checksums.h. Tests: tests/test_core_packed.py.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

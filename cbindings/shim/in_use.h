@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Uses nothing of the shim. Tests: tests/shim/test_shim_in_use.py.
+ * Uses nothing of the shim. Tests: tests/shim/test_shim_surroundings.py.
  */
 #ifndef SHIM_IN_USE_H
 #define SHIM_IN_USE_H
