@@ -1,7 +1,7 @@
 /* pack.h - the packer: a source and a resolution into a packed file.
  *
  * Knows nothing of plans: pack_by_plan.c joins it to them. May use everything of the core but
- * plan.h. Tests: tests/test_core_packed.py, tests/test_core_packed.py.
+ * plan.h. Tests: tests/test_core_packed.py.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
