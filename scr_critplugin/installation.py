@@ -26,11 +26,6 @@ def shim_library() -> Path:
     return _installed(_PACKAGE / "lib" / "libscr_crit_shim.so")
 
 
-def wrap_library() -> Path:
-    """Path of the shim archive for ``-Wl,--wrap``."""
-    return _installed(_PACKAGE / "lib" / "libscr_crit_wrap.a")
-
-
 def demo_sources() -> Path:
     """Folder with the demonstration's sources: the stand-in for libscr, ``heat3d``, and the BT kernel."""
     return _installed(_PACKAGE / "share" / "demo")

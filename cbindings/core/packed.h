@@ -85,9 +85,6 @@ typedef struct crit_packed {
  * Fails with IO, ARG, FORMAT, CHECKSUM, VERSION, NOMEM; nothing is open then. */
 int crit_packed_open(const char *path, crit_packed *packed);
 
-/* The same from an open file, which the packed file takes over, also on failure. */
-int crit_packed_open_fd(int fd, crit_packed *packed);
-
 void crit_packed_close(crit_packed *packed);
 
 void crit_packed_info(const crit_packed *packed, scr_crit_info *info);

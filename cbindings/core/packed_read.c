@@ -229,7 +229,8 @@ static int read_frames(crit_packed *packed)
 
 /* ---- Entry points ---------------------------------------------------------------------------- */
 
-int crit_packed_open_fd(int fd, crit_packed *packed)
+/* The packed file takes the descriptor over, also on failure. */
+static int open_fd(int fd, crit_packed *packed)
 {
     memset(packed, 0, sizeof *packed);
     packed->fd = fd;
@@ -254,7 +255,7 @@ int crit_packed_open(const char *path, crit_packed *packed)
     int fd;
     struct stat found;
     const int status = crit_open_regular(path, &fd, &found);
-    return status == SCR_CRIT_OK ? crit_packed_open_fd(fd, packed) : status;
+    return status == SCR_CRIT_OK ? open_fd(fd, packed) : status;
 }
 
 void crit_packed_close(crit_packed *packed)
