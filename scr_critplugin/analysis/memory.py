@@ -96,7 +96,7 @@ class Memory:
         region: Region,
         sources: Sequence[tuple[Any, DependenceNode | None]],
     ) -> None:
-        """Record that `function` (`store`, `mix` or `spread`) wrote `sources` (value and node) to `region`."""
+        """Record that `function` (`store`, `mix` or `spread`) wrote `sources` to `region`."""
         traced = {i: node for i, (_, node) in enumerate(sources, start=2) if node is not None}
         current = self.node
         if current.constant and all(node.constant for node in traced.values()):

@@ -39,8 +39,8 @@ def memory_written(target: Any) -> Memory:
     if not isinstance(memory, Memory):
         raise ProfileError(
             "assignment into an array of the traced state that cannot be followed: an array inside a "
-            "gradient of autograd, a view at a place that the state decides, a member of a sequence of views, or no "
-            "array. Copy it first (x = x.copy())"
+            "gradient of autograd, a view at a place that the state decides, a member of a sequence of "
+            "views, or no array. Copy it first (x = x.copy())"
         )
     return memory
 
