@@ -112,6 +112,9 @@ def test_exact_cancellation_only_over_approximates() -> None:
 
 # ---- sinks ----
 
+ORDINARY = vars(np)
+"""NumPy as a module sees it that the profiler leaves alone."""
+
 BY_KIND: dict[str, Callable[[Any], Any]] = {
     "bool": lambda x: 1.0 if x[0] > 0.0 else 2.0,
     "int": lambda x: int(x[0]),
@@ -120,7 +123,7 @@ BY_KIND: dict[str, Callable[[Any], Any]] = {
     "index": lambda x: TABLE[anp.argmax(x[:1])],
     "round": lambda x: round(x[0]),
     "text": lambda x: f"{x[0]:.2f}",
-    "array": lambda x: np.array(x[:1]),
+    "array": lambda x: ORDINARY["array"](x[:1]),
     "attribute tolist": lambda x: x[:1].tolist(),
     "argument of roll": lambda x: anp.roll(TABLE * 1.0, anp.argmax(x[:1])),
     "argument of __getitem__": lambda x: x[:1][x[:1] > 0],
@@ -269,7 +272,7 @@ def test_step_that_takes_gradients() -> None:
 
 def test_value_that_leaves_inside_a_gradient_is_a_sink() -> None:
     def energy(y: Any) -> Any:
-        factor = np.array(y)[0] + TABLE[[int(y[1])]][0] + float(y[2])
+        factor = ORDINARY["array"](y)[0] + TABLE[[int(y[1])]][0] + float(y[2])
         return anp.sum(y * y) * factor
 
     # autograd's own arrays know none of these conversions, so there is no plain run to compare with.
@@ -555,10 +558,10 @@ def test_poison_report() -> None:
 
 
 def test_poison_exposes_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(rules.RULES, np.flip, rules.Row(pulls.shape_only))
+    monkeypatch.setitem(rules.RULES, np.roll, rules.Row(pulls.shape_only))
 
     def output(state: dict[str, Any]) -> Any:
-        return anp.flip(state["y"])[:2] + state["x"][:2]
+        return anp.roll(state["y"], 1)[:2] + state["x"][:2]
 
     with pytest.raises(ProfileError, match="found uncritical are not") as raised:
         profile(unchanged, {"x": X, "y": X}, output)
@@ -575,61 +578,13 @@ def test_poison_reaches_integers_and_booleans(monkeypatch: pytest.MonkeyPatch) -
 # ---- what is refused ----
 
 
-def assign(state: dict[str, Any]) -> dict[str, Any]:
-    state["x"][0] = 1.0
-    return state
-
-
-def write_through_a_view(state: dict[str, Any]) -> dict[str, Any]:
-    x = state["x"] * 1.0
-    part = x[:2]
-    part += 1.0
-    return {"x": x}
-
-
-def write_through_a_second_name(state: dict[str, Any]) -> dict[str, Any]:
-    x = state["x"] * 1.0
-    same = x
-    same += 1.0
-    return {"x": x}
-
-
-def multiply_state_in_place(state: dict[str, Any]) -> dict[str, Any]:
-    x = state["x"]
-    x *= 1.0
-    return {"x": x}
-
-
-def use_out(state: dict[str, Any]) -> dict[str, Any]:
-    result = np.zeros(6)
-    anp.add(state["x"], 1.0, out=result)
-    return {"x": result}
-
-
-def use_positional_out(state: dict[str, Any]) -> dict[str, Any]:
-    result = np.zeros(6)
-    anp.add(state["x"], 1.0, result)
-    return {"x": result}
-
-
-def add_in_place(state: dict[str, Any]) -> dict[str, Any]:
-    result = np.zeros(6)
-    result += state["x"]
-    return {"x": result}
-
-
-def copy_into(state: dict[str, Any]) -> dict[str, Any]:
-    result = np.zeros(6)
-    anp.copyto(result, state["x"])
-    return {"x": result}
-
-
 KEPT: list[Any] = []
 
 
 def keep_outside(state: dict[str, Any]) -> dict[str, Any]:
+    previous = KEPT[-1] if KEPT else 0.0
     KEPT.append(state["x"])
-    return {"x": state["x"] + KEPT[0]}
+    return {"x": state["x"] + 0.0 * previous}
 
 
 def draw(state: dict[str, Any]) -> dict[str, Any]:
@@ -637,14 +592,6 @@ def draw(state: dict[str, Any]) -> dict[str, Any]:
 
 
 REFUSED_STEPS: dict[Callable[[Any], Any], str] = {
-    assign: "assignment into an array of the traced state",
-    write_through_a_view: "in-place add on an array of the state or a view",
-    multiply_state_in_place: "in-place multiply on an array of the state or a view",
-    write_through_a_second_name: "computes something else when it is traced",
-    use_out: "add writes into an existing array",
-    use_positional_out: "add writes into an existing array",
-    add_in_place: "add writes a traced value into an existing array",
-    copy_into: "copyto writes into an existing array",
     keep_outside: "kept outside the state",
     draw: "random numbers from outside the state",
     lambda state: {}: r"lacks \['x'\]",

@@ -1,8 +1,10 @@
 """Analysis of programs: finds the element states that a criticality map holds.
 
-`profile` is the dependence engine for functional NumPy programs. It is built as autograd is: a small tape
-(`tape`, `boxes`), a sweep (`sweep`), and rules in a table (`rules`, `pulls`). Analysis never opens a
-checkpoint file. Tests: ``tests/test_dependence*.py``.
+`profile` is the dependence engine for NumPy programs, functional or in place. It is built as autograd is: a
+small tape (`tape`, `boxes`), memory that can be written to (`memory`, `writes`, `windows`), a
+sweep (`sweep`), and rules in a table (`rules`, `pulls`). Analysis never opens a checkpoint file.
+Tests: ``tests/test_dependence*.py``,
+``tests/test_inplace.py``.
 """
 
 from scr_critplugin.analysis.dependence import Profile, profile

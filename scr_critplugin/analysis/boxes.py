@@ -2,12 +2,17 @@
 
 `TracedArray` is autograd's `ArrayBox` with three additions: the operators and attributes of arrays that
 autograd leaves out; a record (`Tape.leave`) wherever Python or NumPy takes the bare value (``bool``, ``int``,
-``float``, an index, an array conversion, an attribute unknown here); and refusal of writes. With
-``__array_function__`` it also takes part in calls of plain ``numpy``.
+``float``, an index, an array conversion, an attribute unknown here); and a `Memory`, shared by all views of
+the same elements, so that it can be written to (`writes`). With ``__array_function__`` it also takes part in
+calls of plain ``numpy``.
+
+The bare value is a read-only view of the memory, always up to date. A function that writes into it without
+the knowledge of this module raises; what leaves the data flow as an array is a copy.
 
 `recording` switches autograd to this class, and only inside its block.
 
-May import autograd and `tape`. Tests: ``tests/test_dependence.py``.
+May import autograd, `memory`, `namespaces`, `tape` and `writes`. Tests: ``tests/test_dependence.py``,
+``tests/test_inplace.py``.
 """
 
 from __future__ import annotations
@@ -25,6 +30,9 @@ from autograd.numpy import numpy_wrapper
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box, getval, isbox, new_box, trace_primitives_map, trace_stack
 
+from scr_critplugin.analysis import writes
+from scr_critplugin.analysis.memory import ACCUMULATORS, Memory, memory_of
+from scr_critplugin.analysis.namespaces import plain_numpy_of
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.errors import ProfileError
 
@@ -42,7 +50,41 @@ _OF_LISTS = {
 class TracedArray(ArrayBox):  # type: ignore[misc]
     """An array or scalar of the traced state, or computed from it."""
 
-    __slots__ = ()
+    __slots__ = ("_memory", "_recorded", "_seen")
+
+    _memory: Memory | None
+
+    def __init__(self, value: Any, trace: int, node: Any) -> None:
+        self._trace = trace  # type: ignore[misc]
+        self._recorded = node
+        self._memory = None
+        self._seen = 0
+        if type(value) is np.ndarray and isinstance(node, DependenceNode):
+            value, self._memory = memory_of(value, node)
+            if self._memory is not None and self._memory.version > 0:
+                # The node may be older than the last write: the memory knows better.
+                self._seen = -1
+            if node.call is None or node.call.function not in ACCUMULATORS:
+                value = _read_only(value)
+        self._value = value  # type: ignore[misc]
+
+    @property
+    def _node(self) -> Any:
+        """Node of the present contents."""
+        memory = self._memory
+        if memory is not None and self._seen != memory.version:
+            self._recorded = memory.load(self._value)
+            self._seen = memory.version
+        return self._recorded
+
+    def _view(self, part: Any) -> TracedArray:
+        """Another view of the same memory. It is recorded when it is used."""
+        view: TracedArray = TracedArray.__new__(TracedArray)
+        view._value = part  # type: ignore[misc]
+        view._trace = self._trace  # type: ignore[misc]
+        view._recorded = None
+        view._memory, view._seen = self._memory, -1
+        return view
 
     # ---- leaving the data flow ----
 
@@ -53,11 +95,7 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         return self._value
 
     def _frozen(self, kind: str) -> Any:
-        value = self._leave(kind)
-        if isinstance(value, np.ndarray):
-            value = value.view()
-            value.flags.writeable = False
-        return value
+        return _snapshot(self._leave(kind))
 
     def __bool__(self) -> bool:
         return bool(self._leave("bool"))
@@ -102,38 +140,38 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
             raise AttributeError(f"{type(self._value).__name__!r} object has no attribute {name!r}")
         return getattr(self._frozen(f"attribute {name}"), name)
 
-    # ---- writes are refused: the array behind is shared with the tape ----
+    # ---- writing ----
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise ProfileError(
-            "assignment into an array of the traced state. Write the step in functional form: build a new "
-            "array (np.concatenate, np.where) and return it"
-        )
+        index, steered = _written_index(index, "argument of __setitem__")
+        writes.assign(self, index, value, steered=steered)
 
-    def _refuse_aliased(self, operation: str) -> None:
-        """Raise if an in-place operator would, in NumPy, also change the array that this is a view of.
+    def fill(self, value: Any) -> None:
+        """Set every element."""
+        self[...] = value
 
-        Here it makes a new array. For a freshly computed array or a number that comes to the same.
-        """
-        node = self._node
-        if not isinstance(node, DependenceNode) or not isinstance(self._value, np.ndarray):
-            return
-        if node.call is None or (node.row is not None and node.row.moves(node.call)):
-            raise ProfileError(
-                f"in-place {operation} on an array of the state or a view of an array. Write the step in "
-                "functional form: x = x + y instead of x += y"
-            )
+    def sort(self, axis: int = -1, kind: Any = None) -> None:
+        """Sort in place."""
+        self[...] = anp.sort(self, axis, kind)
 
-    def __copy__(self) -> TracedArray:
-        return self
+    def __copy__(self) -> Any:
+        return self.copy()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> TracedArray:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.copy()
 
     # ---- what autograd's ArrayBox lacks ----
 
     def __getitem__(self, index: Any) -> Any:
-        return _getitem(self, _bare_index(index))
+        index = _bare_index(index)
+        memory = self._memory
+        if memory is None or not writes.is_basic(index):
+            return _getitem(self, index)
+        part = self._value[index]
+        if type(part) is not np.ndarray:
+            # A single element is a copy of what is there now.
+            return _boxed(part, self._trace, memory.load(self._value[writes.whole_index(index)]))
+        return self._view(part) if part.size else _getitem(self, index)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
@@ -141,8 +179,28 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     def __hash__(self) -> int:
         return id(self)
 
-    real = property(lambda self: anp.real(self))
-    imag = property(lambda self: anp.imag(self))
+    @property
+    def real(self) -> Any:
+        """Real part; a view of a complex array, as in NumPy."""
+        return anp.real(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        anp.real(self)[...] = value
+
+    @property
+    def imag(self) -> Any:
+        """Imaginary part; a view of a complex array, as in NumPy."""
+        return anp.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        anp.imag(self)[...] = value
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        """Axes reversed."""
+        return self.transpose()
 
     def conj(self) -> Any:
         """Complex conjugate."""
@@ -152,10 +210,16 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
 
     def copy(self, order: str = "C") -> Any:
         """A copy, traced."""
-        return anp.copy(self)
+        return anp.copy(self) if np.ndim(getval(self)) else self
+
+    def flatten(self, order: str = "C") -> Any:
+        """A copy with one axis."""
+        return anp.copy(anp.ravel(self, order))
 
     def transpose(self, *axes: Any) -> Any:
         """Axes reversed, or in the given order, as a tuple or one by one."""
+        if self._memory is not None:
+            return self._view(self._value.transpose(*axes))
         return anp.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
     def dot(self, other: Any) -> Any:
@@ -170,6 +234,10 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        if function in writes.CHANGING or function is np.copyto:
+            return _call_that_writes(function, args, kwargs)
+        if kwargs.get("out") is not None:
+            return _call_into(function, args, kwargs)
         if function in _OF_LISTS:
             return _OF_LISTS[function](*args, **kwargs)
         if function in numpy_wrapper.notrace_functions:
@@ -180,14 +248,57 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         return function(*_bare(args), **_bare(kwargs))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if kwargs.get("out") is not None:
+        outs = kwargs.pop("out", None)
+        if method == "at":
+            target, index, *values = inputs
+            index, steered = _written_index(index, f"argument of {ufunc.__name__}.at")
+            if isinstance(target, TracedArray):
+                return writes.ufunc_at(ufunc, target, index, values, steered=steered)
+            return ufunc.at(target, index, *_bare(values))
+        if outs is not None and method == "__call__":
+            return writes.ufunc_into(ufunc, inputs, outs, kwargs, _bare)
+        if outs is not None and any(isbox(out) for out in outs):
             raise ProfileError(
-                f"{ufunc.__name__} writes a traced value into an existing array. Write the step in "
-                "functional form: build a new array and return it"
+                f"{ufunc.__name__}.{method} writes into a traced array, which is not supported. Assign its "
+                "result instead"
             )
         if method == "__call__" and ufunc in trace_primitives_map:
             return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
-        return getattr(ufunc, method)(*_bare(inputs), **_bare(kwargs))
+        reduction = _REDUCTIONS.get((ufunc, method))
+        if reduction is not None and kwargs.keys() <= {"axis", "keepdims"}:
+            return reduction(*inputs, **{"axis": 0, **kwargs})
+        into = {} if outs is None else {"out": outs}
+        return getattr(ufunc, method)(*_bare(inputs), **_bare(kwargs), **into)
+
+
+_REDUCTIONS: dict[tuple[Any, str], Callable[..., Any]] = {
+    (np.add, "reduce"): anp.sum,
+    (np.multiply, "reduce"): anp.prod,
+    (np.maximum, "reduce"): anp.max,
+    (np.minimum, "reduce"): anp.min,
+    (np.add, "accumulate"): anp.cumsum,
+    (np.multiply, "accumulate"): anp.cumprod,
+}
+
+
+def _call_that_writes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    target, *rest = args
+    if not isinstance(target, TracedArray):
+        return function(target, *_bare(rest), **_bare(kwargs))
+    if function is np.copyto:
+        return writes.copy_to(target, *rest, **kwargs)
+    return writes.change(function, target, _bare(rest), _bare(kwargs))
+
+
+def _call_into(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call with ``out=``: the result, then a copy of it."""
+    options = {name: value for name, value in kwargs.items() if name != "out"}
+    out, result = kwargs["out"], function(*args, **options)
+    if isinstance(out, TracedArray):
+        writes.copy_to(out, result)
+    else:
+        np.copyto(out, _bare(result), casting="same_kind")
+    return out
 
 
 _getitem = ArrayBox.__getitem__
@@ -203,8 +314,10 @@ def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 def _in_place(name: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     def operate(self: TracedArray, other: Any) -> Any:
-        self._refuse_aliased(name)
-        return function(self, other)
+        if not isinstance(self._value, np.ndarray) or not self._value.size:
+            # Numbers do not change, and there is nothing to change in an empty array.
+            return function(self, other)
+        return getattr(np, name)(self, other, out=self)
 
     return operate
 
@@ -247,7 +360,7 @@ def _bare_index(index: Any) -> Any:
     """`index` without traced values inside a tuple, list or slice: autograd unboxes only a bare one."""
     if isinstance(index, (tuple, list)):
         return type(index)(_bare_part(part) for part in index)
-    return _bare_part(index) if isinstance(index, slice) else index
+    return _bare_part(index) if isinstance(index, slice) or _is_constant(index) else index
 
 
 def _bare_part(part: Any) -> Any:
@@ -255,18 +368,62 @@ def _bare_part(part: Any) -> Any:
         return _bare_part(part._leave("index"))
     if isinstance(part, slice):
         return slice(*(_bare_part(bound) for bound in (part.start, part.stop, part.step)))
+    if isinstance(part, list):
+        return [_bare_part(member) for member in part]
     return part
+
+
+def _written_index(index: Any, kind: str) -> tuple[Any, bool]:
+    """The bare index of a write, and whether the state decides where it goes."""
+    steered = _varies(index)
+    if isinstance(index, TracedArray):
+        return _snapshot(index._leave(kind)), steered
+    return _bare_index(index), steered
+
+
+def _varies(index: Any) -> bool:
+    if isinstance(index, (tuple, list)):
+        return any(_varies(part) for part in index)
+    if isinstance(index, slice):
+        return any(_varies(bound) for bound in (index.start, index.stop, index.step))
+    return isinstance(index, TracedArray) and not _is_constant(index)
+
+
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, TracedArray) and getattr(value._node, "constant", False)
 
 
 def _bare(value: Any) -> Any:
     """`value` with every traced array in it replaced by its bare value, each recorded as leaving."""
     if isinstance(value, TracedArray):
-        return _bare(value._leave("array"))
+        return _bare(_snapshot(value._leave("array")))
     if isinstance(value, (tuple, list)):
         return type(value)(_bare(member) for member in value)
     if isinstance(value, dict):
         return {key: _bare(member) for key, member in value.items()}
     return value
+
+
+def _snapshot(value: Any) -> Any:
+    """A read-only copy of an array: later writes must not show in what has left the data flow."""
+    return _read_only(value.copy()) if isinstance(value, np.ndarray) else value
+
+
+def _read_only(value: Any) -> Any:
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _boxed(value: Any, trace: int, node: Any) -> Any:
+    """What autograd puts around a result; numbers that do not depend on the state stay bare."""
+    if isinstance(node, DependenceNode):
+        if isinstance(value, TracedArray) and _is_constant(value):
+            # Made inside a primitive of the program's own.
+            value = np.array(value._value)
+        if node.constant and not isinstance(value, (np.ndarray, TracedArray)):
+            return value
+    return TracedArray(value, trace, node)
 
 
 # ---- switching autograd over ----
@@ -285,15 +442,19 @@ _OF_SHAPE = {
 
 
 @contextmanager
-def recording() -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
-    """Trace inside the block: yields the tape, and a function that boxes a state variable given its name."""
+def recording(*users: Any) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
+    """Trace inside the block: yields the tape, and a function that boxes a state variable given its name.
+
+    In the modules of the functions `users`, and those they use, arrays that NumPy makes can be written to.
+    """
     tape = Tape()
     mappings, top, getval_of_tracer = dict(Box.type_mappings), trace_stack.top, autograd.tracer.getval
     # Not autograd's own new_trace: that does not unwind when the block raises.
     trace_stack.top = trace = top + 1
     try:
         _switch_to_traced_arrays()
-        yield tape, lambda name, value: new_box(value, trace, tape.root(name, value))
+        with plain_numpy_of(users, lambda value: new_box(value, trace, tape.constant(value))):
+            yield tape, lambda name, value: new_box(value, trace, tape.root(name, value))
     finally:
         tape.closed = True
         trace_stack.top = top
@@ -306,7 +467,7 @@ def _switch_to_traced_arrays() -> None:
     array_types = {value_type for value_type, box in Box.type_mappings.items() if box is ArrayBox}
     # Comparisons, argsort and the like are traced too, so booleans and integers need boxes.
     for value_type in array_types | _SCALAR_TYPES | {TracedArray}:
-        Box.type_mappings[value_type] = TracedArray
+        Box.type_mappings[value_type] = _boxed
     autograd.tracer.getval = _getval_of_untraced_call
 
 
@@ -322,4 +483,4 @@ def _getval_of_untraced_call(value: Any) -> Any:
             value = value._leave(f"untraced {name}")
         else:
             value = value._value
-    return value
+    return value if name in _OF_SHAPE else _snapshot(value)

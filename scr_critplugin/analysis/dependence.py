@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -84,8 +85,8 @@ def profile(
     ----------
     step : callable
         Takes the state, a dict of names to arrays and scalars, and returns the next one (or changes the dict
-        and returns None). It must be functional: arrays are never written to. NumPy through
-        ``autograd.numpy`` or plain ``numpy``.
+        and returns None). Ordinary NumPy: it may write to the arrays it is given and to its own, by
+        views, ``out=`` and in-place operators. NumPy through ``autograd.numpy`` or plain ``numpy``.
     state : mapping of str to array or scalar
         The checkpoint variables. Arrays of float, complex, int or bool and float or complex scalars are
         analysed; Python integers and booleans, text, and anything else are critical.
@@ -107,8 +108,9 @@ def profile(
     Raises
     ------
     ProfileError
-        The state or what step or output return is not as described; the step writes into arrays, or computes
-        something else when traced; its structure changes from step to step and `steps` is None; poison
+        The state or what step or output return is not as described; a write cannot be followed; the step
+        computes something else when traced; state variables share memory that is written to;
+        its structure changes from step to step and `steps` is None; poison
         reached the output. Exceptions of `step` and `output` themselves pass through unchanged.
 
     Notes
@@ -129,7 +131,7 @@ def profile(
     for _ in range(at or 0):
         start = program.advance(start)
 
-    window = _record(program, start, steps)
+    window = _record(program, start, steps, validate=validate is not None)
     criticality, swept = _states_of(start, window)
     poison = None
     if validate == "poison":
@@ -159,35 +161,53 @@ class _Window:
         return [traced.tape for traced in self.steps] + [traced.tape for traced in self.outputs]
 
 
-def _record(program: Program, start: State, steps: int | None) -> _Window:
+def _record(program: Program, start: State, steps: int | None, *, validate: bool) -> _Window:
     traced_steps: list[TracedStep] = []
     traced_outputs: list[TracedOutput] = []
     state = start
     for _ in range(2 if steps is None else steps):
+        # The plain run first: what the program computes once and keeps must be ordinary arrays.
+        plain = program.advance(state)
+        if validate:
+            program.outputs(plain)
         traced = program.trace_step(state)
-        _refuse_other_results(program, state, traced)
+        _refuse_other_results(plain, traced)
         state = traced.values
         traced_steps.append(traced)
         traced_outputs.append(program.trace_output(state))
+    _refuse_shared_memory(start, traced_steps)
     if steps is not None:
         return _Window(traced_steps, traced_outputs, None)
     _refuse_changing_structure(traced_steps, traced_outputs)
     return _Window(traced_steps[:1], traced_outputs[:1], True)
 
 
-def _refuse_other_results(program: Program, state: State, traced: TracedStep) -> None:
-    """Raise if the traced step computed something else than the plain one.
-
-    Under tracing ``a += 1`` makes a new array, where NumPy changes the old one under all its names: a step
-    that relies on it shows here.
-    """
-    for name, plain in program.advance(state).items():
-        if not _close(plain, traced.values[name]):
+def _refuse_other_results(plain: State, traced: TracedStep) -> None:
+    """Raise if the traced step computed something else than the `plain` one."""
+    for name, value in plain.items():
+        if not _close(value, traced.values[name]):
             raise ProfileError(
-                "the step computes something else when it is traced. It changes an array in place through a "
-                "view, or draws random numbers from outside the state",
+                "the step computes something else when it is traced. It keeps something outside the state, "
+                "or draws random numbers from outside the state",
                 key=name,
             )
+
+
+def _refuse_shared_memory(start: State, steps: list[TracedStep]) -> None:
+    """Raise if a write to one state variable would, in the run, change another.
+
+    A restart gives each variable memory of its own, so a program that relies on it cannot be restarted.
+    """
+    written = set().union(*(traced.written for traced in steps))
+    for values in (start, *(traced.values for traced in steps)):
+        for one, other in combinations(values, 2):
+            both = isinstance(values[one], np.ndarray) and isinstance(values[other], np.ndarray)
+            if both and {one, other} & written and np.may_share_memory(values[one], values[other]):
+                raise ProfileError(
+                    f"{one!r} and {other!r} share memory, and the step writes to it in place: after a "
+                    "restart they would not. Let the step copy one of them",
+                    key=one,
+                )
 
 
 def _close(one: Any, other: Any) -> bool:

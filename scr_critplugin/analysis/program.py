@@ -1,6 +1,6 @@
 """The program under analysis: its state, and its step and output run plainly or on a tape.
 
-The caller's arrays are never written to: plain runs get copies, traced runs get read-only views.
+The caller's arrays are never written to: plain and traced runs get copies.
 
 May import `boxes`, `masks`, `tape` and the errors. Tests: ``tests/test_dependence.py``.
 """
@@ -27,11 +27,15 @@ _SCALARS = (np.generic, int, float, complex, bool, str, bytes)
 
 @dataclass(frozen=True)
 class TracedStep:
-    """A recorded step: the `values` of the next state, and the nodes of those that were traced."""
+    """A recorded step: the `values` of the next state, and the nodes of those that were traced.
+
+    `written`: the variables whose memory the step wrote to in place.
+    """
 
     tape: Tape
     values: State
     nodes: dict[str, DependenceNode]
+    written: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -62,17 +66,19 @@ class Program:
 
     def trace_step(self, state: State) -> TracedStep:
         """Record one step from `state`."""
-        with recording() as (tape, box):
+        with recording(self.step) as (tape, box):
             given = _boxed(state, box)
+            first = dict(given)
             result = _next_state(self.step(given), given, state)
-        nodes = {name: value._node for name, value in result.items() if _is_traced(value)}
-        return TracedStep(tape, {name: getval(value) for name, value in result.items()}, nodes)
+            written = frozenset(name for name, value in first.items() if _is_written(value))
+            nodes = {name: value._node for name, value in result.items() if _is_traced(value)}
+        return TracedStep(tape, {name: getval(value) for name, value in result.items()}, nodes, written)
 
     def trace_output(self, state: State) -> TracedOutput:
         """Record the output at `state`."""
-        with recording() as (tape, box):
+        with recording(self.output) as (tape, box):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
-        nodes = [leaf._node for leaf in found if _is_traced(leaf)]
+            nodes = [leaf._node for leaf in found if _is_traced(leaf)]
         return TracedOutput(tape, [getval(leaf) for leaf in found], nodes)
 
 
@@ -127,20 +133,19 @@ def leaves(nest: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
 
 def _boxed(state: State, box: Callable[[str, Any], Any]) -> State:
     return {
-        name: box(name, _read_only(value)) if is_traceable(value) else value for name, value in state.items()
+        name: box(name, np.copy(value) if isinstance(value, np.ndarray) else value)
+        if is_traceable(value)
+        else value
+        for name, value in state.items()
     }
 
 
-def _read_only(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
-        return value
-    view = value.view()
-    view.flags.writeable = False
-    return view
-
-
 def _is_traced(value: Any) -> bool:
-    return isbox(value) and isinstance(value._node, DependenceNode)
+    return isbox(value) and isinstance(value._node, DependenceNode) and not value._node.constant
+
+
+def _is_written(value: Any) -> bool:
+    return isinstance(value, TracedArray) and value._memory is not None and value._memory.version > 0
 
 
 def _next_state(result: Any, given: State, before: State) -> State:

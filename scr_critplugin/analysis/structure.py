@@ -2,7 +2,7 @@
 
 Two steps of equal structure have the same dependence, so one sweep serves for both.
 
-May import `calls` and `tape`. Tests: ``tests/test_dependence.py``.
+May import `calls`, `rules`, `tape` and `windows`. Tests: ``tests/test_dependence.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from scr_critplugin.analysis.calls import Call, Shaped
 from scr_critplugin.analysis.rules import NONE, Row
 from scr_critplugin.analysis.tape import DependenceNode, Tape
+from scr_critplugin.analysis.windows import Places, Window
 
 
 def first_difference(one: Tape, other: Tape) -> str | None:
@@ -59,6 +60,8 @@ def _arguments(call: Call, row: Row) -> tuple[Any, ...]:
 
 def _of(argument: Any, *, values: bool) -> Any:
     """A hashable stand-in for an untraced argument; bare numbers count only if `values` matter."""
+    if isinstance(argument, (Window, Places)):
+        return argument.token()
     if isinstance(argument, Shaped):
         return ("shaped", str(argument.shape))
     if isinstance(argument, np.ndarray):

@@ -3,18 +3,21 @@
 `needed` is the dependence sweep. `accessed` and `carried` follow copies only; with `taken` they tell apart
 the states of elements that are not needed: computed with, overwritten unread, or never touched.
 
-May import `masks`, `pulls` and `tape`. Tests: ``tests/test_dependence.py``.
+May import `calls`, `masks`, `pulls`, `tape` and `windows`. Tests: ``tests/test_dependence.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 import numpy as np
 
+from scr_critplugin.analysis.calls import Call
 from scr_critplugin.analysis.masks import BoolArray, Mask, everything, fill, has_any, merge, nothing
 from scr_critplugin.analysis.pulls import elementwise
 from scr_critplugin.analysis.tape import DependenceNode, Tape
+from scr_critplugin.analysis.windows import stored
 
 Seed = tuple[DependenceNode, Mask]
 RootMasks = dict[str, BoolArray]
@@ -77,6 +80,9 @@ def pull_to_parents(node: DependenceNode, mask: Mask, masks: list[Mask | None]) 
     call, row = node.call, node.row
     if call is None or row is None:
         return
+    if row.pull is stored and isinstance(mask, np.ndarray):
+        _pull_store(node, call, mask, masks)
+        return
     # The structure seen holds for this steering value only, or the rule cannot express several results.
     is_dense = node.steered or (isinstance(mask, list) and not row.many_results)
     last = len(node.parents) - 1
@@ -93,6 +99,19 @@ def pull_to_parents(node: DependenceNode, mask: Mask, masks: list[Mask | None]) 
             row.pull(call, mask, argnum, into)
         elif has_any(mask):
             fill(into)
+
+
+def _pull_store(node: DependenceNode, call: Call, mask: BoolArray, masks: list[Mask | None]) -> None:
+    """The pull of a write, which hands its mask on to the contents before: its cost is that of the region."""
+    for argnum, parent in reversed(list(zip(call.argnums, node.parents, strict=True))):
+        if argnum > 0:
+            stored(call, mask, argnum, cast(BoolArray, _mask_of(parent, masks)))
+            continue
+        call.args[1].clear(mask)
+        if masks[parent.position] is None:
+            masks[parent.position] = mask
+        else:
+            merge(_mask_of(parent, masks), mask)
 
 
 def _copies(node: DependenceNode) -> bool:

@@ -9,6 +9,7 @@ May import autograd's tracer, `calls`, `masks` and `rules`. Tests: ``tests/test_
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
@@ -47,6 +48,10 @@ class Tape:
         self.roots: dict[str, DependenceNode] = {}
         self.sinks: dict[tuple[int, Sink], None] = {}
         self.closed = False
+        self.memories: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
+        self.kept: list[Any] = []
+        """Memories that must not be forgotten before the tape is."""
 
     def root(self, name: str, value: Any) -> DependenceNode:
         """A node for the state variable `name`."""
@@ -54,26 +59,51 @@ class Tape:
         self.roots[name] = node
         return node
 
+    def keep_memories(self, members: Any) -> None:
+        """Keep the memories of a sequence's members as long as the tape: the sequence holds bare arrays."""
+        for member in members:
+            if isinstance(member, np.ndarray):
+                memory = self.memories.get(id(owner_of(member)))
+                if memory is not None:
+                    self.kept.append(memory)
+            elif isinstance(member, (list, tuple)):
+                self.keep_memories(member)
+
+    def constant(self, value: Any) -> DependenceNode:
+        """A node for a `value` that does not depend on the state. It has no place on the tape."""
+        node: DependenceNode = DependenceNode.__new__(DependenceNode)
+        node.be_constant(self, value)
+        return node
+
     def leave(self, node: DependenceNode, kind: str) -> None:
         """Record that the value of `node` leaves the data flow at the innermost frame of user code."""
+        if node.constant:
+            return
         frame = _user_frame()
         self.sinks[node.position, Sink(frame.f_code.co_filename, frame.f_lineno, kind)] = None
 
     def enter(self, node: DependenceNode) -> int:
         """Append `node`; its position."""
+        self.refuse_if_closed()
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def refuse_if_closed(self) -> None:
+        """Raise if the recording is over."""
         if self.closed:
             raise ProfileError(
                 "a traced value of an earlier step was used again: it was kept outside the state, in a "
                 "global, an attribute or a closure. Put it into the state"
             )
-        self.nodes.append(node)
-        return len(self.nodes) - 1
 
 
 class DependenceNode(Node):  # type: ignore[misc]
-    """One recorded call, or a state variable (then `call` is None)."""
+    """One recorded call, or a state variable (then `call` is None).
 
-    __slots__ = ("call", "parents", "position", "row", "shape", "steered", "tape")
+    A call all of whose traced arguments are `constant` is constant too, and not recorded.
+    """
+
+    __slots__ = ("call", "constant", "parents", "position", "row", "shape", "steered", "tape")
 
     tape: Tape
     position: int
@@ -81,6 +111,7 @@ class DependenceNode(Node):  # type: ignore[misc]
     call: Call | None
     row: Row | None
     steered: bool
+    constant: bool
     parents: tuple[DependenceNode, ...]
 
     def __init__(
@@ -93,7 +124,20 @@ class DependenceNode(Node):  # type: ignore[misc]
         parents: tuple[DependenceNode, ...],
     ) -> None:
         function = getattr(fun, "fun", fun)
+        for parent in parents:
+            parent.tape.refuse_if_closed()
+        if isbox(value) and getattr(value._node, "constant", False):
+            # A primitive of the program's own, whose modules make such arrays.
+            value = value._value
         _refuse_in_place(function, value, args, kwargs, parent_argnums)
+        if isinstance(value, (list, tuple)):
+            parents[0].tape.keep_memories(value)
+        if any(parent.constant for parent in parents):
+            varying = [(i, p) for i, p in zip(parent_argnums, parents, strict=True) if not p.constant]
+            if not varying:
+                self.be_constant(parents[0].tape, value)
+                return
+            parent_argnums, parents = (tuple(part) for part in zip(*varying, strict=True))
         row = row_of(function, args, kwargs)
         self.tape = parents[0].tape
         self.parents = parents
@@ -101,6 +145,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.row = row
         self.call = _call(function, row, args, kwargs, parent_argnums, self.shape)
         self.position = self.tape.enter(self)
+        self.constant = False
         self.steered = False
         for argnum, parent in zip(parent_argnums, parents, strict=True):
             if not row.known:
@@ -116,8 +161,20 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.shape = shape_of(value)
         self.call = None
         self.row = None
+        self.constant = False
         self.steered = False
         self.position = tape.enter(self)
+
+    def be_constant(self, tape: Tape, value: Any) -> None:
+        """Make this the node of a value that does not depend on the state."""
+        self.tape = tape
+        self.parents = ()
+        self.shape = shape_of(value)
+        self.call = None
+        self.row = None
+        self.constant = True
+        self.steered = False
+        self.position = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DependenceNode:
         return self
@@ -125,6 +182,14 @@ class DependenceNode(Node):  # type: ignore[misc]
 
 for _primitive in untraced_primitives():
     register_notrace(DependenceNode, _primitive)
+
+
+def owner_of(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array at the end of the chain of views that `value` is."""
+    owner = value
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return owner
 
 
 def _call(

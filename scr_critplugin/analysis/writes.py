@@ -1,0 +1,208 @@
+"""What a traced program writes: assignments, ``out=``, in-place operators, ``np.add.at``, ``np.copyto``.
+
+NumPy does the writing, so errors of casting, shape and index are its own. The dependence of the sources is
+taken before the write, that of the target changes after it.
+
+May import autograd's tracer, `memory` and `windows`; `boxes` calls it. Tests: ``tests/test_inplace.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.tracer import getval, isbox
+from numpy.typing import NDArray
+
+from scr_critplugin.analysis import pulls
+from scr_critplugin.analysis.memory import Memory, mix, spread, store, whole_window
+from scr_critplugin.analysis.rules import Row, add_rule, row_of
+from scr_critplugin.analysis.tape import DependenceNode
+from scr_critplugin.analysis.windows import Places, Region, Window
+from scr_critplugin.errors import ProfileError
+
+Source = tuple[Any, DependenceNode | None]
+
+
+def one_of_several(*arguments: Any) -> Any:
+    """Name of a recorded result of a ufunc that has several."""
+
+
+add_rule(one_of_several, Row(pulls.elementwise))
+
+
+def memory_written(target: Any) -> Memory:
+    """Memory of the traced array `target`; ProfileError if it cannot be written to."""
+    memory = getattr(target, "_memory", None)
+    if not isinstance(memory, Memory):
+        raise ProfileError(
+            "assignment into an array of the traced state that cannot be followed: an array inside a "
+            "gradient of autograd, a view at a place that the state decides, a member of a sequence of "
+            "views, or no array. Copy it first (x = x.copy())"
+        )
+    return memory
+
+
+def source_of(value: Any) -> Source:
+    """The bare value and the node of something that is written."""
+    if isinstance(value, (list, tuple)) and holds_traced(value):
+        value = anp.array(value)
+    if not isbox(value):
+        return value, None
+    if not isinstance(value._node, DependenceNode) or isbox(value._value):
+        raise ProfileError(
+            "a value inside a gradient of autograd is written into an array from outside it. Take the "
+            "gradient of a function that returns new arrays"
+        )
+    return value._value, value._node
+
+
+def holds_traced(nest: Any) -> bool:
+    """True if a nest of lists and tuples holds a traced value."""
+    if isinstance(nest, (list, tuple)):
+        return any(holds_traced(member) for member in nest)
+    return bool(isbox(nest))
+
+
+def assign(target: Any, index: Any, value: Any, *, steered: bool) -> None:
+    """``target[index] = value``, the index bare; `steered` if a traced value was in it."""
+    if not np.size(getval(target)):
+        getval(target).copy()[index] = getval(value)
+        return
+    memory = memory_written(target)
+    shown = target._value
+    region: Region
+    if is_basic(index):
+        part = shown[whole_index(index)]
+        region = whole_window(memory, part)
+        if _shows(value, memory, region):
+            # The tail of `u[k] += x`: the view has been written through already.
+            return
+    else:
+        window = whole_window(memory, shown)
+        region = Places(np.asarray(window.places()[index]), window.whole)
+    source = source_of(value)
+    memory.writable(shown)[index] = source[0]
+    memory.write(spread if steered else store, region, [source])
+
+
+def is_basic(index: Any) -> bool:
+    """True if indexing with `index` makes a view."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(
+        part is None
+        or part is Ellipsis
+        or isinstance(part, (slice, np.integer))
+        or (isinstance(part, int) and not isinstance(part, bool))
+        for part in parts
+    )
+
+
+def whole_index(index: Any) -> Any:
+    """The basic `index`, completed so that it makes an array also of a single element."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
+
+
+def _shows(value: Any, memory: Memory, region: Window) -> bool:
+    return (
+        getattr(value, "_memory", None) is memory
+        and isinstance(value._value, np.ndarray)
+        and whole_window(memory, value._value) == region
+    )
+
+
+# ---- ufuncs ----
+
+
+def ufunc_into(
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    outs: Sequence[Any],
+    options: dict[str, Any],
+    bare: Callable[[Any], Any],
+) -> Any:
+    """``ufunc(*inputs, out=outs, **options)`` where an input or an output is traced.
+
+    An output that is an ordinary array gets bare values, and what they come from counts as needed.
+    """
+    if any(out is not None and not isbox(out) for out in outs):
+        bare_outs = tuple(out if out is None or not isbox(out) else None for out in outs)
+        if None in bare_outs:
+            raise ProfileError(f"{ufunc.__name__} writes into a traced and into an ordinary array at once")
+        ufunc(*bare(list(inputs)), out=bare_outs, **bare(options))
+        return outs[0] if ufunc.nout == 1 else tuple(outs)
+    memories = [None if out is None else memory_written(out) for out in outs]
+    if None in memories:
+        raise ProfileError(
+            f"{ufunc.__name__} with some of several outputs is not supported; give all of them"
+        )
+    sources = [source_of(value) for value in inputs]
+    where = source_of(options.pop("where")) if "where" in options else None
+    masked = {} if where is None else {"where": where[0]}
+    targets = [m.writable(o._value) for m, o in zip(memories, outs, strict=True) if m is not None]
+    ufunc(*(value for value, _ in sources), out=tuple(targets), **masked, **options)
+    for memory, target in zip(memories, targets, strict=True):
+        if memory is None or not target.size:
+            continue
+        result = (target, _result_node(ufunc, target, sources, options))
+        written = [result] if where is None else [result, where]
+        memory.write(store if where is None else mix, whole_window(memory, target), written)
+    return outs[0] if ufunc.nout == 1 else tuple(outs)
+
+
+def _result_node(
+    ufunc: np.ufunc, result: NDArray[Any], sources: Sequence[Source], options: dict[str, Any]
+) -> DependenceNode | None:
+    traced = {i: node for i, (_, node) in enumerate(sources) if node is not None}
+    if not traced:
+        return None
+    function = ufunc if ufunc.nout == 1 else one_of_several
+    arguments = tuple(value for value, _ in sources)
+    return DependenceNode(result, function, arguments, options, tuple(traced), tuple(traced.values()))
+
+
+def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, values: Sequence[Any], *, steered: bool) -> None:
+    """``ufunc.at(target, index, *values)``, the index bare."""
+    memory = memory_written(target)
+    window = whole_window(memory, target._value)
+    sources = [source_of(value) for value in values]
+    region = Places(np.asarray(window.places()[index]), window.whole)
+    ufunc.at(memory.writable(target._value), index, *(value for value, _ in sources))
+    known = row_of(ufunc, (target._value, *(value for value, _ in sources)), {}).known
+    memory.write(mix if known and not steered else spread, region, sources)
+
+
+# ---- functions ----
+
+
+def copy_to(target: Any, value: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """``np.copyto``."""
+    if not np.size(getval(target)):
+        return
+    memory = memory_written(target)
+    source, mask = source_of(value), source_of(where)
+    writable = memory.writable(target._value)
+    region = whole_window(memory, writable)
+    np.copyto(writable, source[0], casting=casting, where=mask[0])
+    if mask[0] is True:
+        memory.write(store, region, [source])
+    else:
+        memory.write(mix, region, [source, mask])
+
+
+def change(
+    function: Callable[..., Any], target: Any, arguments: Sequence[Any], options: dict[str, Any]
+) -> Any:
+    """Call a `function` that writes into its first argument at places of its own; the rest is bare."""
+    memory = memory_written(target)
+    writable = memory.writable(target._value)
+    result = function(writable, *arguments, **options)
+    memory.write(mix, whole_window(memory, writable), [])
+    return result
+
+
+CHANGING = {np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
+"""Functions for `change`."""
