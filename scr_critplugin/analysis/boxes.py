@@ -33,6 +33,7 @@ from autograd.tracer import Box, getval, isbox, new_box, trace_primitives_map, t
 from scr_critplugin.analysis import writes
 from scr_critplugin.analysis.memory import ACCUMULATORS, Memory, memory_of
 from scr_critplugin.analysis.namespaces import plain_numpy_of
+from scr_critplugin.analysis.rules import getitem_where
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.errors import ProfileError
 
@@ -163,6 +164,10 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     # ---- what autograd's ArrayBox lacks ----
 
     def __getitem__(self, index: Any) -> Any:
+        deciding = [] if isinstance(index, TracedArray) else list(_varying(index))
+        if deciding:
+            # They go along as arguments, which is recorded.
+            return getitem_where(self, _bare_index(index, getval), *deciding)
         index = _bare_index(index)
         memory = self._memory
         if memory is None or not writes.is_basic(index):
@@ -356,20 +361,24 @@ TracedArray.__pos__ = lambda self: anp.positive(self)
 Box.types.add(TracedArray)
 
 
-def _bare_index(index: Any) -> Any:
+def _left_as_index(part: TracedArray) -> Any:
+    return part._leave("index")
+
+
+def _bare_index(index: Any, take: Callable[[TracedArray], Any] = _left_as_index) -> Any:
     """`index` without traced values inside a tuple, list or slice: autograd unboxes only a bare one."""
     if isinstance(index, (tuple, list)):
-        return type(index)(_bare_part(part) for part in index)
-    return _bare_part(index) if isinstance(index, slice) or _is_constant(index) else index
+        return type(index)(_bare_part(part, take) for part in index)
+    return _bare_part(index, take) if isinstance(index, slice) or _is_constant(index) else index
 
 
-def _bare_part(part: Any) -> Any:
+def _bare_part(part: Any, take: Callable[[TracedArray], Any]) -> Any:
     if isinstance(part, TracedArray):
-        return _bare_part(part._leave("index"))
+        return _bare_part(take(part), take)
     if isinstance(part, slice):
-        return slice(*(_bare_part(bound) for bound in (part.start, part.stop, part.step)))
+        return slice(*(_bare_part(bound, take) for bound in (part.start, part.stop, part.step)))
     if isinstance(part, list):
-        return [_bare_part(member) for member in part]
+        return [_bare_part(member, take) for member in part]
     return part
 
 
@@ -382,11 +391,18 @@ def _written_index(index: Any, kind: str) -> tuple[Any, bool]:
 
 
 def _varies(index: Any) -> bool:
-    if isinstance(index, (tuple, list)):
-        return any(_varies(part) for part in index)
+    return any(True for _ in _varying(index))
+
+
+def _varying(index: Any) -> Iterator[TracedArray]:
+    """The traced values in an index that depend on the state."""
     if isinstance(index, slice):
-        return any(_varies(bound) for bound in (index.start, index.stop, index.step))
-    return isinstance(index, TracedArray) and not _is_constant(index)
+        index = (index.start, index.stop, index.step)
+    if isinstance(index, (tuple, list)):
+        for part in index:
+            yield from _varying(part)
+    elif isinstance(index, TracedArray) and not _is_constant(index):
+        yield index
 
 
 def _is_constant(value: Any) -> bool:

@@ -20,7 +20,14 @@ from autograd.tracer import Node, isbox, register_notrace
 
 from scr_critplugin.analysis.calls import Call, remember, shaped
 from scr_critplugin.analysis.masks import Shape, shape_of
-from scr_critplugin.analysis.rules import IN_PLACE_BY_DESIGN, NONE, Row, row_of, untraced_primitives
+from scr_critplugin.analysis.rules import (
+    IN_PLACE_BY_DESIGN,
+    NONE,
+    Row,
+    is_shaped_by_values,
+    row_of,
+    untraced_primitives,
+)
 from scr_critplugin.errors import ProfileError
 
 
@@ -101,9 +108,12 @@ class DependenceNode(Node):  # type: ignore[misc]
     """One recorded call, or a state variable (then `call` is None).
 
     A call all of whose traced arguments are `constant` is constant too, and not recorded.
+
+    `steered`: a traced value decides what the call connects. `loose`: another state would give the result
+    another shape (``x[x > 0]`` and what is made of it); its mask is one flag for the whole of it.
     """
 
-    __slots__ = ("call", "constant", "parents", "position", "row", "shape", "steered", "tape")
+    __slots__ = ("call", "constant", "loose", "parents", "position", "row", "shape", "steered", "tape")
 
     tape: Tape
     position: int
@@ -111,6 +121,7 @@ class DependenceNode(Node):  # type: ignore[misc]
     call: Call | None
     row: Row | None
     steered: bool
+    loose: bool
     constant: bool
     parents: tuple[DependenceNode, ...]
 
@@ -153,6 +164,15 @@ class DependenceNode(Node):  # type: ignore[misc]
             elif argnum not in row.data:
                 self.steered = True
                 self.tape.leave(parent, f"argument of {_name(function)}")
+        self.loose = is_shaped_by_values(function, args, steered=self.steered) or (
+            any(parent.loose for parent in parents) and not self._keeps_shape(row)
+        )
+        if self.loose:
+            self.shape = ()
+
+    def _keeps_shape(self, row: Row) -> bool:
+        """True if a loose argument cannot make this loose: a single number, or a write into other memory."""
+        return self.shape == () or (row.into_memory and not self.parents[0].loose)
 
     def initialize_root(self, tape: Tape, value: Any) -> None:
         """Make this the node of a state variable."""
@@ -163,6 +183,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.row = None
         self.constant = False
         self.steered = False
+        self.loose = False
         self.position = tape.enter(self)
 
     def be_constant(self, tape: Tape, value: Any) -> None:
@@ -174,6 +195,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.row = None
         self.constant = True
         self.steered = False
+        self.loose = False
         self.position = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DependenceNode:
