@@ -17,6 +17,7 @@ May import autograd, `memory`, `namespaces`, `tape` and `writes`. Tests: ``tests
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -94,14 +95,25 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
             self._node.tape.leave(self._node, kind)
         return self._value
 
+    def _taken(self, kind: str, convert: Callable[[Any], Any]) -> Any:
+        """What `convert` makes of the bare value; recorded as leaving, with this outcome."""
+        node = self._node
+        if not isinstance(node, DependenceNode):
+            return convert(self._value)
+        place = node.tape.leave(node, kind)
+        outcome = convert(self._value)
+        if place is not None:
+            node.tape.note(place, outcome)
+        return outcome
+
     def _frozen(self, kind: str) -> Any:
         return _snapshot(self._leave(kind))
 
     def __bool__(self) -> bool:
-        return bool(self._leave("bool"))
+        return bool(self._taken("bool", bool))
 
     def __int__(self) -> int:
-        return int(self._leave("int"))
+        return int(self._taken("int", int))
 
     def __float__(self) -> float:
         return float(self._leave("float"))
@@ -110,10 +122,19 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         return complex(self._leave("complex"))
 
     def __index__(self) -> int:
-        return operator.index(self._leave("index"))
+        return operator.index(self._taken("index", operator.index))
 
     def __round__(self, digits: int | None = None) -> Any:
-        return round(self._leave("round"), digits)
+        return self._taken("round", lambda value: round(value, digits))
+
+    def __trunc__(self) -> int:
+        return int(self._taken("int", math.trunc))
+
+    def __floor__(self) -> int:
+        return int(self._taken("round", math.floor))
+
+    def __ceil__(self) -> int:
+        return int(self._taken("round", math.ceil))
 
     def __str__(self) -> str:
         return str(self._leave("text"))
@@ -356,20 +377,20 @@ TracedArray.__pos__ = lambda self: anp.positive(self)
 Box.types.add(TracedArray)
 
 
-def _bare_index(index: Any) -> Any:
+def _bare_index(index: Any, kind: str = "index") -> Any:
     """`index` without traced values inside a tuple, list or slice: autograd unboxes only a bare one."""
     if isinstance(index, (tuple, list)):
-        return type(index)(_bare_part(part) for part in index)
-    return _bare_part(index) if isinstance(index, slice) or _is_constant(index) else index
+        return type(index)(_bare_part(part, kind) for part in index)
+    return _bare_part(index, kind) if isinstance(index, slice) or _is_constant(index) else index
 
 
-def _bare_part(part: Any) -> Any:
+def _bare_part(part: Any, kind: str) -> Any:
     if isinstance(part, TracedArray):
-        return _bare_part(part._leave("index"))
+        return _bare_part(part._taken(kind, lambda value: value), kind)
     if isinstance(part, slice):
-        return slice(*(_bare_part(bound) for bound in (part.start, part.stop, part.step)))
+        return slice(*(_bare_part(bound, kind) for bound in (part.start, part.stop, part.step)))
     if isinstance(part, list):
-        return [_bare_part(member) for member in part]
+        return [_bare_part(member, kind) for member in part]
     return part
 
 
@@ -378,7 +399,7 @@ def _written_index(index: Any, kind: str) -> tuple[Any, bool]:
     steered = _varies(index)
     if isinstance(index, TracedArray):
         return _snapshot(index._leave(kind)), steered
-    return _bare_index(index), steered
+    return _bare_index(index, kind), steered
 
 
 def _varies(index: Any) -> bool:
