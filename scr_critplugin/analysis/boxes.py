@@ -100,8 +100,15 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         node = self._node
         if not isinstance(node, DependenceNode):
             return convert(self._value)
+        try:
+            outcome = convert(self._value)
+        except TypeError:
+            # Shape and dtype decide that, not the value.
+            raise
+        except Exception:
+            node.tape.leave(node, kind)
+            raise
         place = node.tape.leave(node, kind)
-        outcome = convert(self._value)
         if place is not None:
             node.tape.note(place, outcome)
         return outcome
@@ -198,7 +205,10 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         return (self[i] for i in range(len(self)))
 
     def __hash__(self) -> int:
-        return id(self)
+        # Sets and dicts find numbers by value; then they compare, which is recorded too.
+        if np.ndim(getval(self._value)):
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return int(self._taken("hash", _hash_of_number))
 
     @property
     def real(self) -> Any:
@@ -412,6 +422,10 @@ def _varies(index: Any) -> bool:
 
 def _is_constant(value: Any) -> bool:
     return isinstance(value, TracedArray) and getattr(value._node, "constant", False)
+
+
+def _hash_of_number(value: Any) -> int:
+    return hash(value[()] if isinstance(value, np.ndarray) else value)
 
 
 def _bare(value: Any) -> Any:

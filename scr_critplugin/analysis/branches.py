@@ -26,7 +26,7 @@ class Branch:
     file, line : str, int
         Innermost line of the program's own code.
     kind : str
-        What took the value: "bool", "int", "index" or "round".
+        What took the value: "bool", "int", "round", "index" (inside a tuple or slice, too), "hash".
     runs : tuple of two str
         The two runs, in words: the step or output, the step of the checkpoint, and the input.
     outcomes : tuple of two str

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-_STEERING = frozenset(["bool", "int", "float", "complex", "index", "round", "text"])
+_STEERING = frozenset(["bool", "int", "float", "complex", "index", "round", "text", "hash"])
 _ARGUMENT = "argument of "
 _OF_WRITES = ("__setitem__", ".at")
 
