@@ -114,6 +114,9 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         return outcome
 
     def _frozen(self, kind: str) -> Any:
+        """The bare value as it is now. A single integer or truth value is noted: programs decide on these."""
+        if np.ndim(getval(self._value)) == 0 and np.result_type(getval(self._value)).kind in "biu":
+            return self._taken(kind, _snapshot)
         return _snapshot(self._leave(kind))
 
     def __bool__(self) -> bool:

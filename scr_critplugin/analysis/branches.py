@@ -26,7 +26,8 @@ class Branch:
     file, line : str, int
         Innermost line of the program's own code.
     kind : str
-        What took the value: "bool", "int", "round", "index" (inside a tuple or slice, too), "hash".
+        What took the value: "bool", "int", "round", "index" (inside a tuple or slice, too), "hash", or
+        "attribute item" of an integer or truth value.
     runs : tuple of two str
         The two runs, in words: the step or output, the step of the checkpoint, and the input.
     outcomes : tuple of two str
