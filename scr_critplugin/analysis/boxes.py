@@ -390,20 +390,24 @@ TracedArray.__pos__ = lambda self: anp.positive(self)
 Box.types.add(TracedArray)
 
 
-def _bare_index(index: Any, kind: str = "index") -> Any:
+def _taken_as_index(part: TracedArray) -> Any:
+    return part._taken("index", _snapshot)
+
+
+def _bare_index(index: Any, take: Callable[[TracedArray], Any] = _taken_as_index) -> Any:
     """`index` without traced values inside a tuple, list or slice: autograd unboxes only a bare one."""
     if isinstance(index, (tuple, list)):
-        return type(index)(_bare_part(part, kind) for part in index)
-    return _bare_part(index, kind) if isinstance(index, slice) or _is_constant(index) else index
+        return type(index)(_bare_part(part, take) for part in index)
+    return _bare_part(index, take) if isinstance(index, slice) or _is_constant(index) else index
 
 
-def _bare_part(part: Any, kind: str) -> Any:
+def _bare_part(part: Any, take: Callable[[TracedArray], Any]) -> Any:
     if isinstance(part, TracedArray):
-        return _bare_part(part._taken(kind, lambda value: value), kind)
+        return _bare_part(take(part), take)
     if isinstance(part, slice):
-        return slice(*(_bare_part(bound, kind) for bound in (part.start, part.stop, part.step)))
+        return slice(*(_bare_part(bound, take) for bound in (part.start, part.stop, part.step)))
     if isinstance(part, list):
-        return [_bare_part(member, kind) for member in part]
+        return [_bare_part(member, take) for member in part]
     return part
 
 
@@ -412,7 +416,7 @@ def _written_index(index: Any, kind: str) -> tuple[Any, bool]:
     steered = _varies(index)
     if isinstance(index, TracedArray):
         return _snapshot(index._leave(kind)), steered
-    return _bare_index(index, kind), steered
+    return _bare_index(index, lambda part: part._leave(kind)), steered
 
 
 def _varies(index: Any) -> bool:

@@ -1,7 +1,7 @@
 """Branches whose outcome differs between recorded runs.
 
-The first recorded step is what the others are compared with, place by place; so is the first output. Nothing
-but these two and the differences found is kept.
+Of every place two runs are kept: the earliest, and the earliest that differs from it. Runs may come in any
+order, for steps are recorded from the last to the first where their structure does not repeat.
 
 May import `departures`. Tests: ``tests/test_control.py``.
 """
@@ -55,27 +55,61 @@ class Branch:
         return f"{self.file}:{self.line}: {self.kind} differs {when}: {one}, {other}{counts}"
 
 
+@dataclass(frozen=True, order=True)
+class Run:
+    """A recorded step or output, in the order of the points and of the steps from each; and in words."""
+
+    point: int
+    number: int
+    words: str = field(compare=False)
+
+
 @dataclass
 class BranchLog:
-    """Compares runs as they are recorded."""
+    """Compares runs of the step with each other, and runs of the output."""
 
-    _first: dict[str, tuple[str, Mapping[Place, Outcomes]]] = field(default_factory=dict)
-    _found: dict[Place, Branch] = field(default_factory=dict)
+    _first: dict[str, Run] = field(default_factory=dict)
+    _seen: dict[tuple[str, Place], _Seen] = field(default_factory=dict)
 
-    def add(self, phase: str, run: str, outcomes: Mapping[Place, Outcomes]) -> None:
-        """One more run of a `phase` ("step" or "output"), called `run` in words."""
-        if phase not in self._first:
-            self._first[phase] = (run, outcomes)
-            return
-        reference, expected = self._first[phase]
-        for place in {**expected, **outcomes}:
-            one, other = expected.get(place, Outcomes()), outcomes.get(place, Outcomes())
-            if place not in self._found and one != other:
-                self._found[place] = _difference(place, (reference, run), one, other)
+    def add(self, phase: str, run: Run, outcomes: Mapping[Place, Outcomes]) -> None:
+        """One more run of a `phase` ("step" or "output")."""
+        first = self._first.get(phase)
+        for place, found in outcomes.items():
+            if (phase, place) not in self._seen:
+                # No run before this one came to it.
+                self._seen[phase, place] = _Seen(run, found) if first is None else _Seen(first, Outcomes())
+        for (of_phase, place), seen in self._seen.items():
+            if of_phase == phase:
+                seen.add(run, outcomes.get(place, Outcomes()))
+        self._first[phase] = run if first is None else min(first, run)
 
     def branches(self) -> tuple[Branch, ...]:
-        """The places that differ, each with the first two runs in which it did."""
-        return tuple(self._found[place] for place in sorted(self._found))
+        """The places that differ, each with the two earliest runs that differ there."""
+        found = [seen.branch(place) for (_, place), seen in self._seen.items()]
+        return tuple(sorted(branch for branch in found if branch is not None))
+
+
+class _Seen:
+    """The outcomes at a place in the earliest run, and in the earliest that differs from it."""
+
+    def __init__(self, run: Run, outcomes: Outcomes) -> None:
+        self._first = (run, outcomes)
+        self._other: tuple[Run, Outcomes] | None = None
+
+    def add(self, run: Run, outcomes: Outcomes) -> None:
+        first, expected = self._first
+        if run < first:
+            if outcomes != expected:
+                self._other = self._first
+            self._first = (run, outcomes)
+        elif outcomes != expected and (self._other is None or run < self._other[0]):
+            self._other = (run, outcomes)
+
+    def branch(self, place: Place) -> Branch | None:
+        if self._other is None:
+            return None
+        (first, one), (second, other) = self._first, self._other
+        return _difference(place, (first.words, second.words), one, other)
 
 
 def _difference(place: Place, runs: tuple[str, str], one: Outcomes, other: Outcomes) -> Branch:

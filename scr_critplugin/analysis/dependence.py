@@ -146,7 +146,7 @@ def profile(
     found: list[_Found] = []
     starts: list[State] = []
     for point, start in points_of(program, inputs, at_steps):
-        program.describe_point(point, len(inputs))
+        program.start_at(point, len(inputs))
         found.append(_profile_at(program, point, start, steps, validate=validate is not None))
         if validate is not None:
             starts.append(start)

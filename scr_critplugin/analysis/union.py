@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from scr_critplugin.analysis.branches import BranchLog
+from scr_critplugin.analysis.branches import BranchLog, Run
 from scr_critplugin.analysis.program import (
     Output,
     Program,
@@ -136,41 +136,49 @@ class Observed:
 class ObservedProgram(Program):
     """A program whose recordings are looked at as they are made.
 
-    `steering_counts`: whether values that only steer count as outputs. `describe_point` says which point the
+    `steering_counts`: whether values that only steer count as outputs. `start_at` says which point the
     recordings that follow belong to.
     """
 
-    def __init__(self, step: Step, output: Output, *, steering_counts: bool) -> None:
-        super().__init__(step, output)
+    def __init__(self, step: Step, output: Output, *, steering_counts: bool, **options: Any) -> None:
+        super().__init__(step, output, **options)
         self.steering_counts = steering_counts
         self.observed = Observed()
+        self._points = 0
         self._point = ""
-        self._seen: dict[str, int] = {}
+        self._numbers: dict[str, set[int]] = {}
 
-    def describe_point(self, point: Point, inputs: int) -> None:
+    def start_at(self, point: Point, inputs: int) -> None:
         """The recordings that follow start at `point`, of one of so many `inputs`."""
+        self._points += 1
         self._point = f"at={point.at}" + (f" of input {point.source}" if inputs > 1 else "")
-        self._seen = {}
+        self._numbers = {"step": set(), "output": set()}
 
-    def trace_step(self, state: State) -> TracedStep:
-        """Record one step from `state`."""
+    def trace_step(self, state: State, number: int | None = None) -> TracedStep:
+        """Record one step: step `number` from the point, counted from 1; by default, the next one."""
         traced = super().trace_step(state)
-        self._observe("step", traced.tape)
+        self._observe("step", traced.tape, number)
         if self.observed.primitives is None:
             self.observed.primitives = len(traced.tape.nodes)
         return traced
 
-    def trace_output(self, state: State) -> TracedOutput:
-        """Record the output at `state`."""
+    def trace_output(self, state: State, number: int | None = None) -> TracedOutput:
+        """Record the output at `state`, which step `number` led to."""
         traced = super().trace_output(state)
-        self._observe("output", traced.tape)
+        self._observe("output", traced.tape, number)
         return traced
 
-    def _observe(self, phase: str, tape: Tape) -> None:
+    def _observe(self, phase: str, tape: Tape, number: int | None) -> None:
         tape.steering_counts = self.steering_counts
-        number = self._seen[phase] = self._seen.get(phase, 0) + 1
-        run = f"step {number}" if phase == "step" else f"the output after step {number}"
-        self.observed.branches.add(phase, f"{run} from {self._point}", tape.outcomes)
+        known = self._numbers.setdefault(phase, set())
+        number = len(known) + 1 if number is None else number
+        if number in known:
+            # Recorded again, to be swept.
+            return
+        known.add(number)
+        words = f"step {number}" if phase == "step" else f"the output after step {number}"
+        run = Run(self._points, number, f"{words} from {self._point}")
+        self.observed.branches.add(phase, run, tape.outcomes)
         feed(self.observed.fed, tape)
 
 
