@@ -24,9 +24,9 @@ RootMasks = dict[str, BoolArray]
 
 
 def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
-    """Elements of the roots that the elements in `seeds`, or any sink, can depend on."""
+    """Elements of the roots that the elements in `seeds`, or any sink that counts, can depend on."""
     masks = _seeded(tape, seeds)
-    for position, _ in tape.sinks:
+    for position in tape.counted():
         masks[position] = everything(tape.nodes[position].shape)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
