@@ -36,7 +36,9 @@ class Profile:
         Places where values left the data flow (branches, casts, indices, unknown primitives). What feeds them
         is critical. Without any, the map does not hang on the state it was taken at.
     stationary : bool or None
-        Whether two successive steps had the same structure; None if only the given steps were recorded.
+        Whether two successive steps had the same structure; None if each of the given steps was recorded.
+    period : int or None
+        Number of steps after which the structure repeats; None if it does not, or was not looked for.
     steps_swept : int
         Number of steps the masks were swept through.
     primitives : int
@@ -48,6 +50,7 @@ class Profile:
     map: CriticalityMap
     sinks: tuple[Sink, ...]
     stationary: bool | None
+    period: int | None
     steps_swept: int
     primitives: int
     poison: PoisonReport | None
@@ -78,9 +81,10 @@ def profile(
     at : int, optional
         Take the checkpoint after that many plain steps from `state`. Default: at `state` itself.
     steps : int, optional
-        Number of steps, at least 1, from the checkpoint to the end of the run; each is recorded. The output
-        counts after each of them. None: for a run of any length of at least one step. The structure of the
-        step must then be the same in two successive steps, and masks are swept to their fixed point.
+        Number of steps, at least 1, from the checkpoint to the end of the run. The output counts after each
+        of them. None: for a run of any length of at least one step. The structure of the step must then be
+        the same in two successive steps, or repeat with a period of at most 8 steps, and masks are swept to
+        their fixed point; they hold for a checkpoint after any of the steps of a period.
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit.
 
@@ -109,30 +113,26 @@ def profile(
         )
     if validate not in ("poison", None):
         raise ProfileError(f"validate is {validate!r}; expected 'poison' or None", key="validate")
-    program = Program(step, output)
     start = checked_state(state)
-    for _ in range(at or 0):
-        start = program.advance(start)
-
-    window = record(program, start, steps, validate=validate is not None)
-    criticality, swept = states_of(start, window)
-    poison = None
-    if validate == "poison":
-        uncritical = {name: criticality[name].uncritical for name in criticality}
-        poison = check_by_poison(program, start, uncritical, max(swept, 1))
-    sinks = _sinks_of(window)
+    with Program(step, output) as program:
+        for _ in range(at or 0):
+            start = program.advance(start)
+        window = record(program, start, steps, validate=validate is not None)
+        criticality, swept = states_of(start, window)
+        poison = None
+        if validate == "poison":
+            uncritical = {name: criticality[name].uncritical for name in criticality}
+            poison = check_by_poison(program, start, uncritical, max(swept, 1))
     described = CriticalityMap(
         list(criticality.values()),
-        _provenance(program, at, steps, window, swept, sinks, poison),
+        _provenance(program, at, steps, window, swept, poison),
     )
-    return Profile(described, sinks, window.stationary, swept, len(window.steps[0].tape.nodes), poison)
+    return Profile(
+        described, window.sinks, window.stationary, window.period, swept, window.primitives, poison
+    )
 
 
 # ---- the report ----
-
-
-def _sinks_of(window: Window) -> tuple[Sink, ...]:
-    return tuple(sorted({sink for tape in window.tapes() for _, sink in tape.sinks}))
 
 
 def _provenance(
@@ -141,7 +141,6 @@ def _provenance(
     steps: int | None,
     window: Window,
     swept: int,
-    sinks: tuple[Sink, ...],
     poison: PoisonReport | None,
 ) -> dict[str, Any]:
     return {
@@ -152,7 +151,11 @@ def _provenance(
         "steps": steps,
         "steps_swept": swept,
         "stationary": window.stationary,
-        "sinks": [str(sink) for sink in sinks],
+        "period": window.period,
+        "replayed": window.replayed,
+        "counters": list(window.counters),
+        "unchecked": list(window.warnings),
+        "sinks": [str(sink) for sink in window.sinks],
         "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
