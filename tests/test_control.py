@@ -809,6 +809,46 @@ def test_index_that_is_read_at(control: Any) -> None:
     assert critical(found, "j") == ({0} if control == "sink" else set())
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.lists(STATEMENT, min_size=1, max_size=5), starts(), NAMES, st.sampled_from([1, 2]))
+def test_reported_map_holds_where_decisions_stay(
+    statements: Any, start: State, name: str, steps: int
+) -> None:
+    """What is let go of changes no output unless it turns a decision."""
+
+    def step(state: State) -> None:
+        run_statements(statements, state)
+
+    def output(state: State) -> Any:
+        return state[name][1:3]
+
+    def run(state: State) -> tuple[list[bool], Any]:
+        DECISIONS.clear()
+        found = outputs(step, state, output, steps)
+        return list(DECISIONS), found
+
+    options: State = {"steps": steps, "validate": None}
+    released = profile(step, start, output, control="report", **options)
+    kept = profile(step, start, output, **options)
+    expected = run(start)
+    for variable, place, value in itertools.product("abc", range(4), VALUES):
+        assert released.map[variable].critical[place] <= kept.map[variable].critical[place]
+        if not released.map[variable].critical[place]:
+            changed = start[variable].copy()
+            changed[place] = value
+            decisions, found = run({**start, variable: changed})
+            assert decisions != expected[0] or found == expected[1]
+    fed_places = {(name, place) for sink in released.sinks for name in fed(sink) for place in fed(sink)[name]}
+    if steps == 1:
+        # In the only step, what is kept beside the data flow is what feeds the sinks.
+        assert fed_places | placed(released) == placed(kept)
+
+
+def placed(found: Profile) -> set[tuple[str, int]]:
+    """Critical elements, with their variables."""
+    return {(name, place) for name in found.map for place in critical(found, name)}
+
+
 def test_poison_checks_the_reported_map() -> None:
     """A decision that elements which are let go of would turn: poison tells."""
 
