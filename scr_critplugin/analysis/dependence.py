@@ -120,7 +120,7 @@ def profile(
         index of a write) count in either case.
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
-        at every point, with the united map.
+        at every point, with the united map. One state a point is kept for that.
 
     Returns
     -------
