@@ -22,10 +22,10 @@ Shape: TypeAlias = "tuple[int, ...] | list[Shape]"
 
 def shape_of(value: Any) -> Shape:
     """Shape of `value`, as masks see it."""
-    if isinstance(value, (tuple, list)):
-        return [shape_of(member) for member in value]
     if isinstance(value, (np.ndarray, np.generic)):
         return value.shape
+    if isinstance(value, (tuple, list)):
+        return [shape_of(member) for member in value]
     return ()
 
 

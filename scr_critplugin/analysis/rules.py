@@ -81,17 +81,19 @@ RULES: dict[Callable[..., Any], Row] = {}
 def row_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Row:
     """The row for a call of the raw `function`; `UNKNOWN` if there is none that applies."""
     row = RULES.get(function)
-    if row is None and isinstance(function, np.ufunc) and _is_elementwise(function):
-        row = _MULTIPLE if function.nout > 1 else _ELEMENTWISE
-    if row is None or not row.applies(args, kwargs):
+    if row is None and isinstance(function, np.ufunc):
+        row = _row_of_ufunc(function)
+    if row is None or not (row.applies is _for_any_arguments or row.applies(args, kwargs)):
         return UNKNOWN
     return row
 
 
 @cache
-def _is_elementwise(ufunc: np.ufunc) -> bool:
+def _row_of_ufunc(ufunc: np.ufunc) -> Row | None:
     # Python functions in a ufunc's clothes (np.frompyfunc) work on objects only, and may do anything.
-    return ufunc.signature is None and any("O" not in types for types in ufunc.types)
+    if ufunc.signature is not None or all("O" in types for types in ufunc.types):
+        return None
+    return _MULTIPLE if ufunc.nout > 1 else _ELEMENTWISE
 
 
 def add_rule(primitive: Callable[..., Any], row: Row) -> None:
