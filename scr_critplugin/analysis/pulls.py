@@ -85,7 +85,7 @@ def stacked(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None
 
 def reduction(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None:
     """Sums, extrema and the like: a result depends on all elements along the reduced axes."""
-    axes = _axes(call, into.ndim)
+    axes = axes_of(call, into.ndim)
     if axes is None:
         return dense(call, needed, argnum, into)
     if needed.ndim == into.ndim - len(axes):
@@ -103,7 +103,7 @@ def quantiles(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> No
 
 def mixed(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None:
     """Sorts, transforms and the like: a result depends on all elements of its line along the axes."""
-    axes = _axes(call, into.ndim)
+    axes = axes_of(call, into.ndim)
     if axes is None or needed.ndim != into.ndim:
         return dense(call, needed, argnum, into)
     _spread(needed, axes, into)
@@ -143,7 +143,7 @@ def axis_numbers(axes: Any, ndim: int) -> tuple[int, ...]:
     return tuple(operator.index(axis) % ndim for axis in (axes if np.iterable(axes) else (axes,)))
 
 
-def _axes(call: Call, ndim: int) -> tuple[int, ...] | None:
+def axes_of(call: Call, ndim: int) -> tuple[int, ...] | None:
     """The axes a call works along; None for all of a flattened array, or if they cannot be told."""
     for name in ("axis", "axes"):
         if call.has_parameter(name):

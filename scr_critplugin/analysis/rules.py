@@ -59,7 +59,7 @@ class Row:
     `data`: positions of the arguments that `pull` handles. `values`: positions of untraced arguments whose
     values `pull` looks at. `moves`: whether results are copies of elements, nothing computed. `many_results`
     and `sequence_argument`: `pull` takes lists of masks there. `applies`: whether the row holds for these
-    arguments.
+    arguments. `whole`: the pull of a whole result, if it is not empty, is the whole of each data argument.
     """
 
     pull: Pull
@@ -70,9 +70,10 @@ class Row:
     sequence_argument: bool = False
     applies: Callable[[tuple[Any, ...], dict[str, Any]], bool] = _for_any_arguments
     known: bool = True
+    whole: bool = False
 
 
-UNKNOWN = Row(pulls.dense, known=False)
+UNKNOWN = Row(pulls.dense, known=False, whole=True)
 
 RULES: dict[Callable[..., Any], Row] = {}
 """Rows by raw function (`primitive.fun` of an autograd primitive)."""
@@ -108,9 +109,9 @@ def _add(row: Row, namespace: Any, names: str) -> None:
             add_rule(getattr(namespace, name), row)
 
 
-_ELEMENTWISE = Row(pulls.elementwise)
+_ELEMENTWISE = Row(pulls.elementwise, whole=True)
 _MULTIPLE = Row(pulls.elementwise, many_results=True)
-_DENSE = Row(pulls.dense)
+_DENSE = Row(pulls.dense, whole=True)
 
 
 # ---- element by element ----
@@ -123,17 +124,17 @@ def _power_cannot_raise(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not of_integers or isinstance(exponent, int)
 
 
-add_rule(np.power, Row(pulls.elementwise, applies=_power_cannot_raise))
+add_rule(np.power, Row(pulls.elementwise, applies=_power_cannot_raise, whole=True))
 _add(_ELEMENTWISE, np, "real imag angle round around fix nan_to_num isclose sinc i0 clip")
 _add(_ELEMENTWISE, np, "iscomplex isreal isneginf isposinf")
 _add(
-    Row(pulls.elementwise, moves=always, data=FIRST),
+    Row(pulls.elementwise, moves=always, data=FIRST, whole=True),
     np,
     "copy asarray asanyarray ascontiguousarray asfortranarray",
 )
 add_rule(wrapper._astype, _ELEMENTWISE)
-add_rule(wrapper._array_from_scalar_or_array, Row(pulls.elementwise, data=range(2, 3)))
-add_rule(wrapper.array_from_args, Row(pulls.stacked, data=range(2, sys.maxsize), moves=always))
+add_rule(wrapper._array_from_scalar_or_array, Row(pulls.elementwise, data=range(2, 3), whole=True))
+add_rule(wrapper.array_from_args, Row(pulls.stacked, data=range(2, sys.maxsize), moves=always, whole=True))
 _add(Row(pulls.fill_value, data=range(1, 2)), np, "full")
 _add(Row(pulls.fill_value, data=range(2)), np, "full_like")
 
@@ -161,18 +162,18 @@ def _norm_without_svd(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 _add(
-    Row(pulls.reduction, data=FIRST), np, "sum prod mean max min amax amin all any std var ptp median average"
+    Row(pulls.reduction, data=FIRST, whole=True), np, "sum prod mean max min amax amin all any std var ptp median average"
 )
-_add(Row(pulls.reduction, data=FIRST), np, "nansum nanprod nanmean nanmax nanmin nanstd nanvar nanmedian")
-_add(Row(pulls.reduction, data=FIRST), np, "argmax argmin count_nonzero trapezoid")
-_add(Row(pulls.quantiles, data=FIRST), np, "percentile quantile nanpercentile nanquantile")
-_add(Row(pulls.reduction, data=FIRST, applies=_norm_without_svd), np.linalg, "norm")
-_add(Row(pulls.reduction, data=FIRST), np.linalg, "vector_norm")
-_add(Row(pulls.mixed, data=FIRST), np, "sort argsort unwrap")
-_add(Row(pulls.mixed, data=FIRST), np, "partition argpartition")
-_add(Row(pulls.mixed, data=FIRST), np.fft, "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2")
-_add(Row(pulls.mixed, data=FIRST), np.fft, "fftn ifftn rfftn irfftn")
-_add(Row(pulls.prefix, data=FIRST), np, "cumsum cumprod nancumsum nancumprod")
+_add(Row(pulls.reduction, data=FIRST, whole=True), np, "nansum nanprod nanmean nanmax nanmin nanstd nanvar nanmedian")
+_add(Row(pulls.reduction, data=FIRST, whole=True), np, "argmax argmin count_nonzero trapezoid")
+_add(Row(pulls.quantiles, data=FIRST, whole=True), np, "percentile quantile nanpercentile nanquantile")
+_add(Row(pulls.reduction, data=FIRST, whole=True, applies=_norm_without_svd), np.linalg, "norm")
+_add(Row(pulls.reduction, data=FIRST, whole=True), np.linalg, "vector_norm")
+_add(Row(pulls.mixed, data=FIRST, whole=True), np, "sort argsort unwrap")
+_add(Row(pulls.mixed, data=FIRST, whole=True), np, "partition argpartition")
+_add(Row(pulls.mixed, data=FIRST, whole=True), np.fft, "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2")
+_add(Row(pulls.mixed, data=FIRST, whole=True), np.fft, "fftn ifftn rfftn irfftn")
+_add(Row(pulls.prefix, data=FIRST, whole=True), np, "cumsum cumprod nancumsum nancumprod")
 _add(Row(pulls.difference, data=FIRST), np, "diff")
 _add(Row(pulls.gradients, data=FIRST, many_results=True), np, "gradient")
 _add(Row(pulls.diagonal_sum, data=FIRST), np, "trace")
@@ -194,10 +195,10 @@ def _pad_repeats(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 add_rule(ArrayBox.__getitem__, Row(pulls.getitem, data=FIRST, values=range(1, 2), moves=always))
-_add(Row(pulls.reshaped, data=FIRST, values=range(1, 3), moves=always), np, "reshape")
-_add(Row(pulls.transposed, data=FIRST, values=range(1, 2), moves=always), np, "transpose")
-_add(Row(pulls.axis_moved, data=FIRST, values=range(1, 3), moves=always), np, "moveaxis")
-add_rule(wrapper.concatenate_args, Row(pulls.concatenated, data=range(1, sys.maxsize), moves=always))
+_add(Row(pulls.reshaped, data=FIRST, values=range(1, 3), moves=always, whole=True), np, "reshape")
+_add(Row(pulls.transposed, data=FIRST, values=range(1, 2), moves=always, whole=True), np, "transpose")
+_add(Row(pulls.axis_moved, data=FIRST, values=range(1, 3), moves=always, whole=True), np, "moveaxis")
+add_rule(wrapper.concatenate_args, Row(pulls.concatenated, data=range(1, sys.maxsize), moves=always, whole=True))
 _add(Row(pulls.padded, data=FIRST, values=range(1, 3), moves=always, applies=_pad_repeats), np, "pad")
 _add(_mover(FIRST), np, "ravel swapaxes rollaxis matrix_transpose squeeze expand_dims broadcast_to")
 _add(_mover(FIRST), np, "flip fliplr flipud rot90 roll tile repeat resize diagonal diag diagflat tril triu")
@@ -216,36 +217,36 @@ add_rule(afft.truncate_pad, _mover(FIRST))
 
 _PAIR = range(2)
 
-_add(Row(pulls.gufunc_product, data=_PAIR), np, "matmul matvec vecmat vecdot")
-_add(Row(pulls.dot_product, data=_PAIR), np, "dot")
-_add(Row(pulls.inner_product, data=_PAIR), np, "inner")
-_add(Row(pulls.outer_product, data=_PAIR), np, "outer")
-_add(Row(pulls.tensordot_product, data=_PAIR, values=range(2, 3)), np, "tensordot")
+_add(Row(pulls.gufunc_product, data=_PAIR, whole=True), np, "matmul matvec vecmat vecdot")
+_add(Row(pulls.dot_product, data=_PAIR, whole=True), np, "dot")
+_add(Row(pulls.inner_product, data=_PAIR, whole=True), np, "inner")
+_add(Row(pulls.outer_product, data=_PAIR, whole=True), np, "outer")
+_add(Row(pulls.tensordot_product, data=_PAIR, values=range(2, 3), whole=True), np, "tensordot")
 _add(Row(pulls.einsum_product), np, "einsum")
-_add(Row(pulls.dense, data=_PAIR), np, "vdot kron cross convolve correlate")
+_add(Row(pulls.dense, whole=True, data=_PAIR), np, "vdot kron cross convolve correlate")
 
 
 # ---- known to be dense, and never to raise on a value ----
 
-_add(Row(pulls.dense, data=_PAIR), np, "array_equal array_equiv isin polyval linspace cov corrcoef")
-_add(Row(pulls.dense, data=range(4)), np, "allclose")
-_add(Row(pulls.dense, data=range(5)), np, "interp")
-_add(Row(pulls.dense, data=FIRST), np, "vander sort_complex msort")
-_add(Row(pulls.dense, data=FIRST), np.linalg, "det slogdet trace")
-_add(Row(pulls.dense, data=_PAIR), np.linalg, "cross outer tensordot matmul vecdot")
+_add(Row(pulls.dense, whole=True, data=_PAIR), np, "array_equal array_equiv isin polyval linspace cov corrcoef")
+_add(Row(pulls.dense, whole=True, data=range(4)), np, "allclose")
+_add(Row(pulls.dense, whole=True, data=range(5)), np, "interp")
+_add(Row(pulls.dense, whole=True, data=FIRST), np, "vander sort_complex msort")
+_add(Row(pulls.dense, whole=True, data=FIRST), np.linalg, "det slogdet trace")
+_add(Row(pulls.dense, whole=True, data=_PAIR), np.linalg, "cross outer tensordot matmul vecdot")
 
 
 # ---- what autograd itself puts on the tape when a step takes gradients ----
 
 for _member in (autograd.core.VSpace.add, autograd.core.VSpace.mut_add, autograd.core.VSpace.covector):
-    add_rule(_member, Row(pulls.elementwise, data=range(1, 3)))
-_add(Row(pulls.dense, data=range(1, 3)), autograd.core.VSpace, "scalar_mul inner_prod")
-_add(Row(pulls.dense, data=range(1, 3)), autograd.core, "sparse_add")
+    add_rule(_member, Row(pulls.elementwise, data=range(1, 3), whole=True))
+_add(Row(pulls.dense, whole=True, data=range(1, 3)), autograd.core.VSpace, "scalar_mul inner_prod")
+_add(Row(pulls.dense, whole=True, data=range(1, 3)), autograd.core, "sparse_add")
 _add(
-    Row(pulls.dense, data=_PAIR), vjps, "dot_adjoint_0 dot_adjoint_1 tensordot_adjoint_0 tensordot_adjoint_1"
+    Row(pulls.dense, whole=True, data=_PAIR), vjps, "dot_adjoint_0 dot_adjoint_1 tensordot_adjoint_0 tensordot_adjoint_1"
 )
-_add(Row(pulls.dense, data=FIRST), vjps, "untake")
-_add(Row(pulls.dense, data=FIRST), autograd.builtins, "container_untake")
+_add(Row(pulls.dense, whole=True, data=FIRST), vjps, "untake")
+_add(Row(pulls.dense, whole=True, data=FIRST), autograd.builtins, "container_untake")
 _add(_DENSE, autograd.builtins, "sequence_extend_left sequence_extend_right _make_dict")
 add_rule(
     autograd.builtins.container_take,
@@ -283,9 +284,9 @@ try:
 except ImportError:
     pass
 else:
-    _add(Row(pulls.reduction, data=FIRST), autograd.scipy.special, "logsumexp")
+    _add(Row(pulls.reduction, data=FIRST, whole=True), autograd.scipy.special, "logsumexp")
     _add(_ELEMENTWISE, autograd.scipy.special, "polygamma")
-    _add(Row(pulls.dense, data=_PAIR), autograd.scipy.signal, "convolve")
+    _add(Row(pulls.dense, whole=True, data=_PAIR), autograd.scipy.signal, "convolve")
 
 
 _UNTRACED = (
