@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from scr_critplugin.analysis.collection import seldom_collecting
 from scr_critplugin.analysis.history import Window, record
 from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
 from scr_critplugin.analysis.program import Output, Program, Step, checked_state
@@ -53,6 +54,7 @@ class Profile:
     poison: PoisonReport | None
 
 
+@seldom_collecting()
 def profile(
     step: Step,
     state: Mapping[str, Any],

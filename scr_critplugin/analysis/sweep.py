@@ -43,7 +43,7 @@ def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
     """Elements of the roots that the elements in `seeds`, or any sink, can depend on."""
     masks = _seeded(tape, seeds)
     for position, _ in tape.sinks:
-        _set_whole(tape.nodes[position], masks)
+        set_whole(tape.nodes[position], masks)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
         if node.call is None or mask is None:
@@ -57,7 +57,7 @@ def accessed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
     """Elements of the roots that are computed with, or copied to where `seeds` are set."""
     masks = _seeded(tape, seeds)
     for position, _ in tape.sinks:
-        _set_whole(tape.nodes[position], masks)
+        set_whole(tape.nodes[position], masks)
     for node in reversed(tape.nodes):
         if node.call is None:
             continue
@@ -67,7 +67,7 @@ def accessed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
                 pull_to_parents(node, mask, masks)
         else:
             for parent in node.parents:
-                _set_whole(parent, masks)
+                set_whole(parent, masks)
     return _of_roots(tape, masks)
 
 
@@ -100,7 +100,7 @@ def pull_to_parents(node: DependenceNode, mask: Mask | Whole, masks: Masks) -> N
     is_dense = node.steered or (isinstance(mask, list) and not row.many_results)
     if (is_dense or row.whole) and is_whole(mask):
         for parent in node.parents:
-            _set_whole(parent, masks)
+            set_whole(parent, masks)
         return
     if mask is WHOLE:
         mask = everything(node.shape)
@@ -145,7 +145,8 @@ def copies(node: DependenceNode) -> bool:
     return node.row is not None and node.call is not None and not node.steered and node.row.moves(node.call)
 
 
-def _set_whole(node: DependenceNode, masks: Masks) -> None:
+def set_whole(node: DependenceNode, masks: Masks) -> None:
+    """Set every element of the node's value."""
     if isinstance(node.shape, list):
         fill(mask_of(node, masks))
     elif 0 not in node.shape:
