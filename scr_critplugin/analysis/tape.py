@@ -154,6 +154,8 @@ class DependenceNode(Node):  # type: ignore[misc]
         for argnum, parent in zip(parent_argnums, parents, strict=True):
             if not row.known:
                 self.tape.leave(parent, f"unknown primitive {_name(function)}")
+            elif row.may_raise:
+                self.tape.leave(parent, f"errors of {_name(function)}")
             elif argnum not in row.data:
                 self.steered = True
                 self.tape.leave(parent, f"argument of {_name(function)}")
