@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from scr_critplugin.analysis.branches import Branch
+from scr_critplugin.analysis.collection import seldom_collecting
 from scr_critplugin.analysis.history import record
 from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
 from scr_critplugin.analysis.program import Output, Program, State, Step
@@ -76,6 +77,7 @@ class Profile:
     poison: PoisonReport | None
 
 
+@seldom_collecting()
 def profile(
     step: Step,
     state: Mapping[str, Any] | Sequence[Mapping[str, Any]],
