@@ -12,7 +12,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from autograd.tracer import getval, isbox
@@ -84,7 +84,7 @@ class Program:
         self.agree = agree
         self.uncalled: ProcessCopy | None = None
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> Self:
         if ProcessCopy.possible():
             self.uncalled = ProcessCopy(self.after_others)
         return self
