@@ -54,6 +54,11 @@ class PeriodSearch(Generic[Recording]):
         self._difference: str | None = None
 
     @property
+    def recorded(self) -> int:
+        """Number of recordings taken."""
+        return len(self._seen)
+
+    @property
     def is_over(self) -> bool:
         """True if no more recordings are needed."""
         return self.period is not None or (not self._candidates and len(self._seen) > self._longest)
