@@ -4,7 +4,8 @@ A counter is an integer of the state that is not traced. If a step compares it (
 steps that were recorded may not stand for all later ones. A `WatchedCounter` is an integer that remembers how
 it was computed, so that every comparison can be decided again for the counter's later values.
 
-Not seen: counters turned into floating-point numbers or arrays before they are compared, and keys of dicts.
+Small remainders count as comparisons, because what they are used for (an index into a list) is not seen.
+Not seen either: counters made floating-point numbers or arrays before they are compared, and keys of dicts.
 What is indexed by a counter, or called as often as it says, shows in the structure of the steps themselves.
 
 Imports NumPy only. Tests: ``tests/test_counters.py``.
@@ -28,6 +29,9 @@ Expression: TypeAlias = Callable[[Values], Any]
 
 DEEPEST = 64
 """Operations that a counter is followed through."""
+
+SMALL = 8
+"""Largest divisor whose remainders count as comparisons."""
 
 MOST = 1000
 """Comparisons that are remembered."""
@@ -146,7 +150,17 @@ def _computed(function: Callable[[Any, Any], Any], left: Any, right: Any, watch:
     if type(result) is not int or depth > DEEPEST:
         return result
     one, other = _expression_of(left), _expression_of(right)
-    return WatchedCounter(result, lambda values: function(one(values), other(values)), depth, watch)
+
+    def expression(values: Values) -> Any:
+        return function(one(values), other(values))
+
+    if _bare(right) <= _SMALL_REMAINDERS.get(function, 0):
+        watch.note(expression)
+    return WatchedCounter(result, expression, depth, watch)
+
+
+_SMALL_REMAINDERS = {operator.mod: SMALL, operator.and_: SMALL - 1}
+"""Functions that give remainders, and the largest second argument by which they are small."""
 
 
 def _arithmetic(

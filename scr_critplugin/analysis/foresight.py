@@ -3,17 +3,22 @@
 A step is run in a copy of the process with its counters watched (see `counters`), which does not touch
 what is recorded.
 
-May import NumPy, `counters` and `program`. Tests: ``tests/test_counters.py``.
+May import NumPy, `counters`, `period` and `program`. Tests: ``tests/test_counters.py``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from scr_critplugin.analysis.counters import Turn, Values, Watch
+from scr_critplugin.analysis.period import LONGEST_PERIOD
 from scr_critplugin.analysis.program import Program, State
+
+NEAR = 2 * LONGEST_PERIOD
+"""Steps that are recorded if a counter decides otherwise in them."""
 
 AHEAD = 10_000
 """Steps that are looked ahead in a run of any length."""
@@ -25,7 +30,26 @@ PATIENCE = 20.0
 """How many times as long as one step it may take."""
 
 
-def foreseen_turn(
+@dataclass(frozen=True)
+class Foresight:
+    """What is known of the steps after the recorded ones.
+
+    Attributes
+    ----------
+    enough : int
+        Number of steps to record so that each of the first `NEAR` is like one of them.
+    turn : Turn or None
+        The first step, at `NEAR` or later, that may differ from all of those.
+    unknown : str or None
+        Why nothing is known, in words.
+    """
+
+    enough: int
+    turn: Turn | None = None
+    unknown: str | None = None
+
+
+def foresee(
     program: Program,
     states: tuple[State, State],
     steps: int | None,
@@ -34,8 +58,8 @@ def foreseen_turn(
     *,
     with_output: bool,
     seconds: float,
-) -> tuple[Turn | None, str | None]:
-    """The first of the steps that may differ from the `recorded` ones, and why that cannot be told, in words.
+) -> Foresight:
+    """Whether the recorded steps stand for all later ones, as far as counters decide.
 
     Parameters
     ----------
@@ -52,16 +76,19 @@ def foreseen_turn(
     """
     names = [name for name in states[0] if _is_counter(states[0][name], states[1][name])]
     if not names:
-        return None, None
+        return Foresight(recorded)
     if program.uncalled is None:
-        return None, "this process cannot be copied"
+        return Foresight(recorded, unknown="this process cannot be copied")
     ahead = AHEAD if steps is None else steps
-    question = (turn_in, states, names, ahead, recorded, period, with_output)
+    question = (foreseen, states, names, ahead, recorded, period, with_output)
     answer = program.uncalled.answer(question, max(LIMIT, PATIENCE * seconds), apart=True)
-    return (answer.result, None) if answer.kind == "done" else (None, answer.words)
+    if answer.kind != "done":
+        return Foresight(recorded, unknown=answer.words)
+    found: Foresight = answer.result
+    return found
 
 
-def turn_in(
+def foreseen(
     program: Program,
     states: tuple[State, State],
     names: list[str],
@@ -69,7 +96,7 @@ def turn_in(
     recorded: int,
     period: int,
     with_output: bool,
-) -> Turn | None:
+) -> Foresight:
     """The work in the copy: run the second step with its counters `names` watched."""
     first, second = ({name: int(state[name]) for name in names} for state in states)
     watch = Watch()
@@ -79,7 +106,13 @@ def turn_in(
     if with_output:
         # It sees the counters after the step.
         program.outputs({**after, **{name: watched[name] + change[name] for name in names}})
-    return watch.turn(_values(first, second, change, ahead), recorded, period)
+    values = _values(first, second, change, ahead)
+    enough = recorded
+    turn = watch.turn(values, enough, period)
+    while turn is not None and turn.step < NEAR:
+        enough = turn.step + 1
+        turn = watch.turn(values, enough, period)
+    return Foresight(enough, turn)
 
 
 def _values(first: dict[str, int], second: dict[str, int], change: dict[str, int], ahead: int) -> Values:

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from scr_critplugin.analysis.counters import Turn
-from scr_critplugin.analysis.foresight import foreseen_turn
+from scr_critplugin.analysis.foresight import Foresight, foresee
 from scr_critplugin.analysis.hidden import refuse_hidden_state
 from scr_critplugin.analysis.period import LONGEST_PERIOD, PeriodSearch
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep, is_traceable
@@ -186,15 +185,15 @@ def record(program: Program, start: State, steps: int | None, *, validate: bool)
     opening = _Opening(program, recorder, (start, after), steps, validate, seconds)
     if steps is not None and steps <= EACH:
         return opening.window(None, None, (), warnings)
-    search = opening.search()
+    search, foresight = opening.search()
     if search.period is None:
         if steps is None:
             raise search.refusal(sorted(recorder.counters))
         return opening.window(None, False, (), warnings)
-    turn, words = opening.foreseen(search.recorded, search.period)
-    if steps is not None and not program.agree(turn is None):
+    if steps is not None and not program.agree(foresight.turn is None):
         return opening.window(None, False, (), warnings)
-    return opening.window(search.period, search.period == 1, search.cycle(), warnings + words)
+    warnings += _unforeseen(foresight)
+    return opening.window(search.period, search.period == 1, search.cycle(), warnings)
 
 
 @dataclass(frozen=True)
@@ -231,22 +230,25 @@ class _Opening:
             replay if period is None else None,
         )
 
-    def search(self) -> PeriodSearch[Recorded]:
-        """Record steps until their structure repeats, or is seen not to."""
+    def search(self) -> tuple[PeriodSearch[Recorded], Foresight]:
+        """Record steps until their structure repeats and no near one is decided otherwise, or never does."""
         # With few steps left it is cheaper to record each of them than to look for a long period.
         longest = LONGEST_PERIOD if self.steps is None else min(LONGEST_PERIOD, self.steps // 4)
         search: PeriodSearch[Recorded] = PeriodSearch(longest, self.program.agree)
+        foresight = Foresight(0)
         (before, after), number = self.states, 1
         while True:
             recorded = self.recorder.record(number, before, after)
             search.add(recorded, recorded.structure())
+            if search.period is not None:
+                foresight = self._foresee(number, search.period)
+                search.go_on(foresight.enough)
             if search.is_over:
-                return search
+                return search, foresight
             before, after, number = after, self.program.advance(after), number + 1
 
-    def foreseen(self, recorded: int, period: int) -> tuple[Turn | None, tuple[str, ...]]:
-        """The first step that counters send another way; and that, or why it is not known, in words."""
-        turn, unknown = foreseen_turn(
+    def _foresee(self, recorded: int, period: int) -> Foresight:
+        return foresee(
             self.program,
             self.states,
             self.steps,
@@ -255,15 +257,20 @@ class _Opening:
             with_output=self.with_plain_output,
             seconds=self.seconds,
         )
-        if unknown is not None:
-            return None, (f"whether later steps go on like the recorded ones was not checked: {unknown}",)
-        if turn is None:
-            return None, ()
-        return turn, (
-            f"{turn.step} steps after the checkpoint a counter decides otherwise than in the recorded steps, "
-            f"at {', '.join(turn.places)}. That step was not looked at: profile it too (at=...), or give the "
-            "number of steps from the checkpoint to the output (steps=...)",
-        )
+
+
+def _unforeseen(foresight: Foresight) -> tuple[str, ...]:
+    """What is not known of later steps, in words."""
+    if foresight.unknown is not None:
+        return (f"whether later steps go on like the recorded ones was not checked: {foresight.unknown}",)
+    turn = foresight.turn
+    if turn is None:
+        return ()
+    return (
+        f"{turn.step} steps after the checkpoint a counter decides otherwise than in the recorded steps, at "
+        f"{', '.join(turn.places)}. That step was not looked at: profile it too (at=...), or give the number "
+        "of steps from the checkpoint to the output (steps=...)",
+    )
 
 
 def _last_to_first(
