@@ -34,7 +34,7 @@ def turn_of(decide: Callable[[Any], Any], ahead: int = 40, recorded: int = 2, pe
     """First step that `decide` sends another way, of a counter that runs from 0."""
     watch = Watch()
     bool(decide(counter(1, watch)))
-    turn = watch.turn({"it": np.arange(ahead)}, recorded, period)
+    turn = watch.turn(lambda numbers: {"it": numbers}, ahead, recorded, period)
     return None if turn is None else turn.step
 
 
@@ -110,6 +110,11 @@ def test_turn_within_a_period() -> None:
     assert turn_of(lambda it: (it % 2 == 0) & (it % 3 == 0), recorded=2, period=1) == 2
 
 
+def test_far_turns() -> None:
+    assert turn_of(lambda it: it == 123_456, ahead=200_000) == 123_456
+    assert turn_of(lambda it: it == 123_456, ahead=123_456) is None
+
+
 def test_turn_names_the_line() -> None:
     watch = Watch()
     it = counter(1, watch)
@@ -117,14 +122,15 @@ def test_turn_names_the_line() -> None:
     assert it < 100
     if it == 6:
         raise AssertionError
-    assert watch.turn({"it": np.arange(10)}, 2, 1) == Turn(6, (f"{__file__}:{line}",))
+    assert watch.turn(lambda numbers: {"it": numbers}, 10, 2, 1) == Turn(6, (f"{__file__}:{line}",))
 
 
 def test_counter_that_cannot_be_foreseen() -> None:
     watch = Watch()
     assert counter(1, watch) > 0
-    turn = watch.turn({}, 2, 1)
+    turn = watch.turn(lambda numbers: {}, 10, 2, 1)
     assert turn is not None and turn.step == 2
+    assert Watch().turn(lambda numbers: {}, 10, 2, 1) is None
 
 
 # ---- profile ----

@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 Values: TypeAlias = Mapping[str, Any]
 """Counters by name; arrays of their values in successive steps."""
 
+Forecast: TypeAlias = "Callable[[NDArray[np.int64]], Values]"
+
 Expression: TypeAlias = Callable[[Values], Any]
 
 DEEPEST = 64
@@ -66,49 +68,56 @@ class Watch:
         if len(self._comparisons) < MOST:
             self._comparisons.append((f"{frame.f_code.co_filename}:{frame.f_lineno}", outcome))
 
-    def turn(self, values: Values, recorded: int, period: int) -> Turn | None:
+    def turn(self, values: Forecast, ahead: int, recorded: int, period: int) -> Turn | None:
         """The first step that is decided otherwise than each of the `recorded` ones it is to be like.
 
         Parameters
         ----------
-        values : mapping of str to array of int
-            Values of each counter step by step. A counter without values cannot be foreseen.
+        values : callable
+            Given the numbers of steps, returns the values of each counter in them. A counter without values
+            cannot be foreseen.
+        ahead : int
+            Number of steps to look at.
         recorded, period : int
             Number of steps recorded, and after how many they were found to repeat.
         """
-        places: list[str] = []
-        outcomes: list[NDArray[Any]] = []
-        for place, outcome in self._comparisons:
-            decided = _outcomes(outcome, values)
-            if decided is None:
-                return Turn(recorded, (place,))
-            if decided.ndim == 1:
-                places.append(place)
-                outcomes.append(decided)
-        if not outcomes:
-            return None
-        table = np.stack(outcomes)
-        number = np.arange(table.shape[1])
-        is_like = np.zeros(table.shape[1], dtype=bool)
-        for seen in range(recorded):
-            is_like |= ((number - seen) % period == 0) & (table == table[:, [seen]]).all(axis=0)
-        if is_like.all():
-            return None
-        step = int(np.argmin(is_like))
-        like = table[:, step % period]
-        return Turn(
-            step,
-            tuple(dict.fromkeys(p for p, row, w in zip(places, table, like, strict=True) if row[step] != w)),
-        )
-
-
-def _outcomes(outcome: Expression, values: Values) -> NDArray[Any] | None:
-    """Outcomes step by step; None if they cannot be foreseen."""
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(outcome(values))
-    except (KeyError, ArithmeticError, ValueError, TypeError):
+        seen = self._decisions(values, np.arange(recorded))
+        if isinstance(seen, str):
+            return Turn(recorded, (seen,))
+        for start in range(0, ahead, _AT_ONCE):
+            numbers = np.arange(start, min(ahead, start + _AT_ONCE))
+            decisions = self._decisions(values, numbers)
+            if isinstance(decisions, str):
+                return Turn(max(start, recorded), (decisions,))
+            is_like = np.zeros(len(numbers), dtype=bool)
+            for number in range(recorded):
+                equal = (decisions == seen[:, [number]]).all(axis=0)
+                is_like |= equal & ((numbers - number) % period == 0)
+            if not is_like.all():
+                place = int(np.argmin(is_like))
+                step = int(numbers[place])
+                return Turn(step, self._places(decisions[:, place] != seen[:, step % period]))
         return None
+
+    def _decisions(self, values: Forecast, numbers: NDArray[np.int64]) -> NDArray[Any] | str:
+        """Outcomes, a row for each comparison and a column for each step; or where one is not known."""
+        known, rows = values(numbers), []
+        for place, outcome in self._comparisons:
+            try:
+                with np.errstate(all="ignore"):
+                    rows.append(np.broadcast_to(outcome(known), numbers.shape))
+            except (KeyError, ArithmeticError, ValueError, TypeError):
+                return place
+        return np.array(rows).reshape(len(rows), len(numbers))
+
+    def _places(self, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+        """Places of the comparisons that are `chosen`, each once."""
+        places = (place for (place, _), is_chosen in zip(self._comparisons, chosen, strict=True) if is_chosen)
+        return tuple(dict.fromkeys(places))
+
+
+_AT_ONCE = 10_000
+"""Steps whose decisions are worked out together."""
 
 
 class WatchedCounter(int):

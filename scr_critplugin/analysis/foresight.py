@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scr_critplugin.analysis.counters import Turn, Values, Watch
 from scr_critplugin.analysis.period import LONGEST_PERIOD
@@ -22,6 +23,9 @@ NEAR = 2 * LONGEST_PERIOD
 
 AHEAD = 10_000
 """Steps that are looked ahead in a run of any length."""
+
+FARTHEST = 1_000_000
+"""The same at most, in a run of known length."""
 
 LIMIT = 60.0
 """Seconds that it may take, at least."""
@@ -79,7 +83,7 @@ def foresee(
         return Foresight(recorded)
     if program.uncalled is None:
         return Foresight(recorded, unknown="this process cannot be copied")
-    ahead = AHEAD if steps is None else steps
+    ahead = AHEAD if steps is None else min(steps, FARTHEST)
     question = (foreseen, states, names, ahead, recorded, period, with_output)
     answer = program.uncalled.answer(question, max(LIMIT, PATIENCE * seconds), apart=True)
     if answer.kind != "done":
@@ -106,22 +110,18 @@ def foreseen(
     if with_output:
         # It sees the counters after the step.
         program.outputs({**after, **{name: watched[name] + change[name] for name in names}})
-    values = _values(first, second, change, ahead)
+    # Counters that go on evenly.
+    even = [name for name in names if second[name] - first[name] == change[name]]
+
+    def values(numbers: NDArray[np.int64]) -> Values:
+        return {name: first[name] + change[name] * numbers for name in even}
+
     enough = recorded
-    turn = watch.turn(values, enough, period)
+    turn = watch.turn(values, ahead, enough, period)
     while turn is not None and turn.step < NEAR:
         enough = turn.step + 1
-        turn = watch.turn(values, enough, period)
+        turn = watch.turn(values, ahead, enough, period)
     return Foresight(enough, turn)
-
-
-def _values(first: dict[str, int], second: dict[str, int], change: dict[str, int], ahead: int) -> Values:
-    """Values in the steps to come of the counters that go on evenly."""
-    return {
-        name: value + change[name] * np.arange(ahead)
-        for name, value in first.items()
-        if second[name] - value == change[name]
-    }
 
 
 def _is_counter(before: Any, after: Any) -> bool:
