@@ -86,7 +86,7 @@ class Program:
 
     def __enter__(self) -> Self:
         if ProcessCopy.possible():
-            self.uncalled = ProcessCopy(self.after_others)
+            self.uncalled = ProcessCopy(self.answer)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,13 +103,16 @@ class Program:
         """Leaves of the plain output at `state`."""
         return [leaf for _, leaf in leaves(self.output(_copied(state)))]
 
-    def after_others(self, question: tuple[Sequence[State], State, bool]) -> AfterOthers:
-        """What a step from a state gives after one from another state. The work of `uncalled`.
+    def answer(self, question: tuple[Any, ...]) -> Any:
+        """The work of `uncalled`. The question: a function of the program and more, and its arguments."""
+        function, *arguments = question
+        return function(self, *arguments)
 
-        The question: other states, of which the first that the program can run from is taken; the state; and
-        whether the output counts.
+    def after_others(self, others: Sequence[State], state: State, with_output: bool) -> AfterOthers:
+        """What a step from `state` gives after one from another state, and the output if it counts.
+
+        The other state is the first of `others` that the program can run from.
         """
-        others, state, with_output = question
         failures = []
         for other in others:
             try:
