@@ -6,8 +6,12 @@ import functools
 import gc
 import itertools
 import os
+import shutil
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -556,6 +560,40 @@ def test_copy_that_does_not_come_back(end: Callable[[], Any], monkeypatch: pytes
 
     found = profile(step, {"x": X}, first, validate=None)
     assert "could not be checked" in found.map.provenance["unchecked"][0]
+
+
+RANKS = """
+import numpy as np
+from mpi4py import MPI
+from scr_critplugin.analysis import profile
+found = profile(lambda state: {"x": state["x"] * 2.0}, {"x": np.ones(3)}, lambda state: state["x"][:1])
+print(MPI.COMM_WORLD.Get_size(), found.map["x"].critical.tolist(), found.map.provenance["unchecked"])
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_processes_of_an_mpi_program_are_not_copied(ranks: int) -> None:
+    pytest.importorskip("mpi4py", reason="needs mpi4py")
+    mpiexec = shutil.which(
+        "mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
+    if mpiexec is None:
+        pytest.skip("needs mpiexec: install an MPI, or the mpich wheel")
+    root = str(Path(__file__).resolve().parents[1])
+    ran = subprocess.run(
+        [mpiexec, "-n", str(ranks), sys.executable, "-c", RANKS],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    lines = ran.stdout.splitlines()
+    assert len(lines) == ranks
+    for line in lines:
+        assert line.startswith(f"{ranks} [True, False, False]")
+        assert ("was not checked: this process cannot be copied" in line) == (ranks > 1)
 
 
 def test_no_process_is_left() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
@@ -67,7 +68,8 @@ class Program:
     """`step` and `output` of a program, as `profile` takes them.
 
     In a ``with`` statement, entered before the first call, `uncalled` is a copy of this process in which the
-    program has not been called (None where there are no forks, or outside of the statement).
+    program has not been called. It is None outside of the statement, where there are no forks, and in an MPI
+    program of several processes, among which a copy has no place.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ class Program:
         self.uncalled: ProcessCopy | None = None
 
     def __enter__(self) -> Self:
-        if ProcessCopy.possible():
+        if ProcessCopy.possible() and not _is_one_of_several():
             self.uncalled = ProcessCopy(self.answer)
         return self
 
@@ -227,6 +229,14 @@ def _digest_of(value: Any) -> str:
     else:
         described.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return described.hexdigest()
+
+
+def _is_one_of_several() -> bool:
+    """True in a process of an MPI program with several of them."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return False
+    return bool(mpi.COMM_WORLD.Get_size() > 1)
 
 
 def _copied(state: State) -> State:
