@@ -8,6 +8,7 @@ element of the result. What changes must be in the mask that the rule pulls back
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -660,6 +661,64 @@ def test_what_may_raise_counts_as_an_output() -> None:
     one = case("inv", lambda x: anp.linalg.inv(x)[0], STACK)
     for _, _, (mask,) in masks_by_result(one)[1]:
         assert mask.all()
+
+
+# ---- what is kept, and how much ----
+
+
+def test_an_index_that_many_calls_take_is_copied_once() -> None:
+    index = np.arange(1000)[::-1].copy()
+    with recording() as (tape, box):
+        x = box("x", np.ones(1000))
+        x = x[index] + x[index]
+        index[0] = 3
+        x = x[index]
+        recorded([x])
+    kept = [
+        node.call.args[1] for node in tape.nodes if node.call and isinstance(node.call.args[1], np.ndarray)
+    ]
+    assert kept[0] is kept[1]
+    assert kept[0] is not index
+    # What the program does to the array later does not reach the tape.
+    assert kept[0][0] == 999
+    assert kept[2][0] == 3
+
+
+MOVES: dict[str, Callable[[Any], Any]] = {
+    "roll": lambda x: anp.roll(x, 3, axis=1),
+    "flip": lambda x: anp.flip(x, 0),
+    "rot90": lambda x: anp.rot90(x),
+    "tile": lambda x: anp.tile(x, (2, 1)),
+    "repeat": lambda x: anp.repeat(x, 2, axis=0),
+    "repeat by counts": lambda x: anp.repeat(x, np.arange(1000) % 3, axis=1),
+    "take": lambda x: anp.take(x, np.arange(0, 1000, 2), axis=1),
+    "broadcast_to": lambda x: anp.broadcast_to(x, (2, 1000, 1000)),
+    "squeeze": lambda x: anp.squeeze(anp.expand_dims(x, 1)),
+    "swapaxes": lambda x: anp.swapaxes(x, 0, 1),
+    "rollaxis": lambda x: anp.rollaxis(x, 1),
+    "ravel": lambda x: anp.ravel(x),
+    "ravel in Fortran order": lambda x: anp.ravel(x, "F"),
+    "reshape in Fortran order": lambda x: anp.reshape(x, (500, 2000), order="F"),
+    "fftshift": lambda x: anp.fft.fftshift(x),
+    "split": lambda x: anp.split(x, 2)[1],
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_take_no_number_for_each_element(name: str) -> None:
+    with recording() as (tape, box):
+        result = MOVES[name](box("x", np.ones((1000, 1000))))
+        recorded([result])
+    mask = nothing(result._node.shape)
+    mask.reshape(-1)[::7] = True
+    tracemalloc.start()
+    try:
+        sweep.needed(tape, [(result._node, mask)])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A few masks of one byte an element of the array or of the result; a number takes eight, or four.
+    assert peak < 3.5 * max(1_000_000, mask.size)
 
 
 # ---- random shapes, indices and axes ----

@@ -1,7 +1,7 @@
 """Backward passes over a tape.
 
-`needed` is the dependence sweep. Most masks of most programs have every element set; for those `WHOLE` stands,
-and is handed on without touching an array.
+`needed` is the dependence sweep. Most masks of most programs have every element set; for those `WHOLE`
+stands, and is handed on without touching an array.
 
 `accessed` and `carried` follow copies only; with `taken` they tell apart
 the states of elements that are not needed: computed with, overwritten unread, or never touched.
@@ -159,7 +159,7 @@ def mask_of(node: DependenceNode, masks: Masks) -> Mask:
     if mask is None or mask is WHOLE:
         made = nothing(node.shape) if mask is None else everything(node.shape)
         mask = masks[node.position] = made
-    return cast(Mask, mask)
+    return mask
 
 
 def _seeded(tape: Tape, seeds: Iterable[Seed]) -> Masks:
