@@ -15,12 +15,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scr_critplugin.analysis.history import Window, record
-from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
+from scr_critplugin.analysis.perturbation import PerturbationReport, perturb
+from scr_critplugin.analysis.poison import PoisonReport, check_by_poison, widened
 from scr_critplugin.analysis.program import Output, Program, Step, checked_state
 from scr_critplugin.analysis.recurrence import states_of
 from scr_critplugin.analysis.tape import Sink
-from scr_critplugin.criticality import CriticalityMap
+from scr_critplugin.criticality import CriticalityMap, Variable
 from scr_critplugin.errors import ProfileError
 
 
@@ -42,7 +46,10 @@ class Profile:
     primitives : int
         Number of primitive calls on the tape of the first step.
     poison : PoisonReport or None
-        What was overwritten to check the map; None if that was switched off.
+        What was overwritten to check the map, and which elements that made critical; None if that was
+        switched off.
+    perturbation : PerturbationReport or None
+        What changing single elements showed; None with other engines.
     """
 
     map: CriticalityMap
@@ -51,6 +58,7 @@ class Profile:
     steps_swept: int
     primitives: int
     poison: PoisonReport | None
+    perturbation: PerturbationReport | None = None
 
 
 def profile(
@@ -61,6 +69,8 @@ def profile(
     at: int | None = None,
     steps: int | None = None,
     validate: Literal["poison"] | None = "poison",
+    engine: Literal["dependence", "perturbation"] = "dependence",
+    seed: int = 0,
 ) -> Profile:
     """Find which elements of `state` can influence the output.
 
@@ -83,6 +93,12 @@ def profile(
         step must then be the same in two successive steps, and masks are swept to their fixed point.
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit.
+        Elements whose poison shows become critical; `Profile.poison` tells.
+    engine : "dependence" or "perturbation"
+        All find the map by dependence. "perturbation" also changes sampled elements one at a time; those that
+        the map would have called uncritical and that change an output become critical.
+    seed : int
+        Of the elements that are sampled and of all noise.
 
     Returns
     -------
@@ -93,8 +109,8 @@ def profile(
     ProfileError
         The state or what step or output return is not as described; a write cannot be followed; the step
         computes something else when traced; state variables share memory that is written to;
-        its structure changes from step to step and `steps` is None; poison
-        reached the output. Exceptions of `step` and `output` themselves pass through unchanged.
+        its structure changes from step to step and `steps` is None; it does
+        not repeat itself. Exceptions of `step` and `output` themselves pass through unchanged.
 
     Notes
     -----
@@ -109,6 +125,8 @@ def profile(
         )
     if validate not in ("poison", None):
         raise ProfileError(f"validate is {validate!r}; expected 'poison' or None", key="validate")
+    if engine not in ("dependence", "perturbation"):
+        raise ProfileError(f"engine is {engine!r}; expected 'dependence' or 'perturbation'", key="engine")
     program = Program(step, output)
     start = checked_state(state)
     for _ in range(at or 0):
@@ -116,16 +134,24 @@ def profile(
 
     window = record(program, start, steps, validate=validate is not None)
     criticality, swept = states_of(start, window)
-    poison = None
+    perturbation = poison = None
+    if engine == "perturbation":
+        perturbation = perturb(program, start, swept, uncritical=_uncritical(criticality), seed=seed)
+        criticality = widened(criticality, perturbation.contradictions)
     if validate == "poison":
-        uncritical = {name: criticality[name].uncritical for name in criticality}
-        poison = check_by_poison(program, start, uncritical, max(swept, 1))
+        poison = check_by_poison(program, start, _uncritical(criticality), swept, seed=seed)
+        criticality = widened(criticality, poison.guilty)
     sinks = _sinks_of(window)
     described = CriticalityMap(
         list(criticality.values()),
-        _provenance(program, at, steps, window, swept, sinks, poison),
+        _provenance(program, at, steps, window, swept, sinks, poison, perturbation),
     )
-    return Profile(described, sinks, window.stationary, swept, len(window.steps[0].tape.nodes), poison)
+    primitives = len(window.steps[0].tape.nodes)
+    return Profile(described, sinks, window.stationary, swept, primitives, poison, perturbation)
+
+
+def _uncritical(variables: Mapping[str, Variable]) -> dict[str, NDArray[np.bool_]]:
+    return {name: variable.uncritical for name, variable in variables.items()}
 
 
 # ---- the report ----
@@ -143,9 +169,10 @@ def _provenance(
     swept: int,
     sinks: tuple[Sink, ...],
     poison: PoisonReport | None,
+    perturbation: PerturbationReport | None,
 ) -> dict[str, Any]:
     return {
-        "engine": "dependence",
+        "engine": "dependence" if perturbation is None else "perturbation",
         "step": _full_name(program.step),
         "outputs": _full_name(program.output),
         "at": at or 0,
@@ -153,7 +180,8 @@ def _provenance(
         "steps_swept": swept,
         "stationary": window.stationary,
         "sinks": [str(sink) for sink in sinks],
-        "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},
+        "poison": None if poison is None else poison.to_json_dict(),
+        "perturbation": None if perturbation is None else perturbation.to_json_dict(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 
