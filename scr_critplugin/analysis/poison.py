@@ -221,6 +221,7 @@ class _Search:
         runs_before = self._trials.runs
         verdict = culprits(fails, ((0, numbering.count),), self._runs_left)
         self._runs_left -= self._trials.runs - runs_before
+        self._trials.refuse_if_not_repeatable("after runs from other states")
         self.complete &= verdict.complete
         self.left = numbering.masks(without(((0, numbering.count),), verdict.guilty))
 
