@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from scr_critplugin.analysis import PerturbationReport, Profile, profile, trials
 from scr_critplugin.analysis.bits import digest_of
-from scr_critplugin.analysis.perturbation import SAMPLES, perturb
+from scr_critplugin.analysis.perturbation import SAMPLES, perturb, united
 from scr_critplugin.analysis.program import Program
 from scr_critplugin.analysis.replacements import replaced
 from scr_critplugin.criticality import ElementState
@@ -201,6 +201,22 @@ def test_accidental_zeros_are_insensitive_and_no_contradiction() -> None:
     assert report.contradictions == {}
     assert str(report).startswith("4 elements changed one at a time")
     assert "no uncritical one changed an output" in str(report)
+
+
+def test_several_checks_as_one() -> None:
+    program = Program(unchanged, lambda state: [state["x"][0], getval(state["x"])[state["it"]]])
+    mask = {"x": np.arange(10) > 0}
+    reports = [
+        perturb(program, {"x": X, "it": it}, steps, uncritical=mask, samples=samples)
+        for it, steps, samples in ((3, 1, ALL), (8, 2, ALL), (3, 1, 4))
+    ]
+    together = united(reports)
+    assert together.sampled == 11
+    assert changed(together) == {0, 3, 8}
+    assert np.flatnonzero(together.contradictions["x"]).tolist() == [3, 8]
+    assert (together.steps, together.runs) == (2, sum(report.runs for report in reports))
+    assert together.difference == reports[0].difference
+    assert reports[2].sampled == 5
 
 
 def test_with_other_engines_there_is_none() -> None:

@@ -409,6 +409,28 @@ def test_used_up_runs_spare_what_was_cleared() -> None:
     assert report.runs == 14
 
 
+def test_doubtful_elements_are_suspected_first() -> None:
+    """Every other element is guilty, and no run is left to find that out one by one."""
+    guilty = np.arange(100) % 2 == 0
+    program = Program(unchanged, lambda state: hidden(state["x"])[guilty])
+    every = {"x": np.ones(100, bool)}
+    blind = check_by_poison(program, {"x": X}, every, 1, max_runs=20)
+    told = check_by_poison(program, {"x": X}, every, 1, doubtful={"x": guilty}, max_runs=20)
+    assert not blind.complete and blind.guilty["x"].sum() > 90
+    assert not told.complete
+    assert guilty[told.guilty["x"]].sum() == 50
+    assert told.guilty["x"].sum() < 60
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"), [({"y": np.ones(3, bool)}, "no such"), ({"x": np.ones(3, bool)}, r"\(3,\), expected")]
+)
+def test_masks_that_do_not_fit(mask: dict[str, Any], words: str) -> None:
+    with pytest.raises(ProfileError, match=words) as raised:
+        check_by_poison(Program(unchanged, lambda state: 0), {"x": X}, mask, 1)
+    assert raised.value.key == next(iter(mask))
+
+
 # ---- runs that fail ----
 
 

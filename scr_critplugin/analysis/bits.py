@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 _EXTENDED_PRECISION_BYTES = 10
 """Of the 12 or 16 bytes of an x87 number; the rest is padding."""
 
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
 
 def digest_of(value: Any) -> tuple[str, bytes]:
     """Type with shape, in words, and a digest of every bit, of an array or a scalar."""
@@ -43,6 +45,12 @@ def same_elements(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
             same &= fields_same.reshape(*one.shape, -1).all(axis=-1)
     elif one.dtype.hasobject:
         same &= np.asarray(one == other, dtype=bool)
+    elif one.dtype.itemsize in _UNSIGNED and one.dtype.type is not np.longdouble:
+        # The common case, in one pass.
+        unsigned = _UNSIGNED[one.dtype.itemsize]
+        same = np.asarray(
+            np.ascontiguousarray(one).view(unsigned) == np.ascontiguousarray(other).view(unsigned)
+        ).reshape(one.shape)
     elif one.dtype.itemsize:
         same &= (_bytes_of(one) == _bytes_of(other)).all(axis=1).reshape(one.shape)
     return same

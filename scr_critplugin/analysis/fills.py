@@ -103,8 +103,8 @@ def overwritten(values: NDArray[Any], fill: str, stream: np.random.Generator) ->
         # Text of varying length.
         words = [overwritten_scalar(str(value), fill, stream) for value in values]
         return np.array(words, dtype=values.dtype)
-    native = values.astype(values.dtype.newbyteorder("="))
-    return _filled(native, fill, stream).astype(values.dtype)
+    native = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    return _filled(native, fill, stream).astype(values.dtype, copy=False)
 
 
 def _filled(values: NDArray[Any], fill: str, stream: np.random.Generator) -> NDArray[Any]:

@@ -9,7 +9,7 @@ May import `replacements`, `trials`, `program`. Tests: ``tests/test_perturbation
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from scr_critplugin.analysis.program import Program, State
 from scr_critplugin.analysis.replacements import replaced
-from scr_critplugin.analysis.trials import Communicator, Trials
+from scr_critplugin.analysis.trials import Communicator, Trials, require_masks_of
 
 SAMPLES = 16
 """Elements of each variable, unless told otherwise."""
@@ -168,7 +168,7 @@ def perturb(
     Raises
     ------
     ProfileError
-        The program does not repeat itself, so that nothing can be checked.
+        The program does not repeat itself, so that nothing can be checked; or a mask does not fit.
 
     Notes
     -----
@@ -177,6 +177,7 @@ def perturb(
     in both parts. Integers: one more, flipped bits, random bits. Booleans: the negation. Text and raw bytes:
     other ones. An exception or a step that does not end counts as a change.
     """
+    require_masks_of(start, uncritical)
     trials = Trials(program, start, steps, comm)
     chosen = {
         name: _sampled(name, np.shape(value), uncritical.get(name), samples, seed)
@@ -197,6 +198,25 @@ def perturb(
                 where = [int(i) for i in np.unravel_index(place, shape)]
                 first = f"with another value in {name}{where if where else ''}, {words}"
     return PerturbationReport(variables, steps, trials.runs, seed, first)
+
+
+def united(reports: Sequence[PerturbationReport]) -> PerturbationReport:
+    """What several cross-checks of one map (at other steps, with other inputs) found together."""
+    variables = {}
+    for name in reports[0].variables:
+        parts = [report.variables[name] for report in reports]
+        indices, order = np.unique(np.concatenate([part.indices for part in parts]), return_inverse=True)
+        uncritical, changed = np.zeros((2, indices.size), dtype=bool)
+        np.logical_or.at(uncritical, order, np.concatenate([part.uncritical for part in parts]))
+        np.logical_or.at(changed, order, np.concatenate([part.changed for part in parts]))
+        variables[name] = PerturbedVariable(parts[0].shape, indices, uncritical, changed)
+    return PerturbationReport(
+        variables,
+        max(report.steps for report in reports),
+        sum(report.runs for report in reports),
+        reports[0].seed,
+        next((report.difference for report in reports if report.difference is not None), None),
+    )
 
 
 def _differences(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scr_critplugin.analysis.bisection import Spans, culprits, without
 from scr_critplugin.analysis.fills import FILLS, mixed, poisoned
 from scr_critplugin.analysis.program import Program, State
-from scr_critplugin.analysis.trials import Communicator, Trials
+from scr_critplugin.analysis.trials import Communicator, Trials, require_masks_of
 from scr_critplugin.criticality import ElementState, Variable
 from scr_critplugin.errors import ProfileError
 
@@ -97,6 +97,7 @@ def check_by_poison(
     uncritical: Mapping[str, NDArray[np.bool_]],
     steps: int,
     *,
+    doubtful: Mapping[str, NDArray[np.bool_]] | None = None,
     seed: int = 0,
     max_runs: int = MAX_RUNS,
     comm: Communicator | None = None,
@@ -112,6 +113,9 @@ def check_by_poison(
         Variables that are left out are not overwritten.
     steps : int
         At least 1.
+    doubtful : mapping of str to boolean array, optional
+        Those of the uncritical elements that are the first to be suspected. They are searched apart from the
+        others, so that these are spared should the runs not suffice.
     seed : int
         Of the noise, and of the NaNs' signs and payloads.
     max_runs : int
@@ -128,10 +132,12 @@ def check_by_poison(
     Raises
     ------
     ProfileError
-        The program does not repeat itself, so that nothing can be checked.
+        The program does not repeat itself, so that nothing can be checked; or a mask does not fit.
     """
+    require_masks_of(start, uncritical)
+    require_masks_of(start, doubtful or {})
     trials = Trials(program, start, steps, comm)
-    search = _Search(trials, uncritical, seed, max_runs)
+    search = _Search(trials, uncritical, doubtful or {}, seed, max_runs)
     # A fill again after each widening, so that all three hold for the same mask in the end.
     survived = turn = 0
     while survived < len(FILLS):
@@ -186,10 +192,16 @@ class _Search:
     """The elements `left` to overwrite, and the runs that tell which of them are guilty."""
 
     def __init__(
-        self, trials: Trials, uncritical: Mapping[str, NDArray[np.bool_]], seed: int, max_runs: int
+        self,
+        trials: Trials,
+        uncritical: Mapping[str, NDArray[np.bool_]],
+        doubtful: Mapping[str, NDArray[np.bool_]],
+        seed: int,
+        max_runs: int,
     ) -> None:
         self._trials = trials
         self._before = uncritical
+        self._doubtful = doubtful
         self._seed = seed
         self._runs_left = max_runs
         self.left: Masks = {name: np.array(mask, dtype=bool) for name, mask in uncritical.items()}
@@ -205,7 +217,7 @@ class _Search:
 
     def widen(self, fill: str, difference: str) -> None:
         """Take guilty elements out of what is left."""
-        numbering = _Numbering(self.left, self._trials.comm)
+        numbering = _Numbering(self.left, self._doubtful, self._trials.comm)
         if self.first_difference is None:
             self.first_difference = f"with {fill} in what it calls uncritical, {difference}"
         # What poison left behind outside the state would make every element look guilty.
@@ -219,11 +231,11 @@ class _Search:
             return self._trials.difference(altered) is not None
 
         runs_before = self._trials.runs
-        verdict = culprits(fails, ((0, numbering.count),), self._runs_left)
+        verdict = culprits(fails, numbering.everyone, self._runs_left)
         self._runs_left -= self._trials.runs - runs_before
         self._trials.refuse_if_not_repeatable("after runs from other states")
         self.complete &= verdict.complete
-        self.left = numbering.masks(without(((0, numbering.count),), verdict.guilty))
+        self.left = numbering.masks(without(numbering.everyone, verdict.guilty))
 
     def guilty(self) -> Masks:
         return {name: mask & ~self.left[name] for name, mask in self._before.items()}
@@ -234,25 +246,35 @@ class _Search:
 
 
 class _Numbering:
-    """The elements that masks set, numbered through: variable by variable, in C order, rank by rank."""
+    """The elements that masks set, numbered through: rank by rank, variable by variable, in C order.
 
-    def __init__(self, masks: Masks, comm: Communicator | None) -> None:
+    The doubtful ones come first on each rank.
+    """
+
+    def __init__(
+        self, masks: Masks, doubtful: Mapping[str, NDArray[np.bool_]], comm: Communicator | None
+    ) -> None:
         self._shapes = {name: mask.shape for name, mask in masks.items()}
-        self._places = {name: np.flatnonzero(mask) for name, mask in masks.items()}
-        mine = sum(places.size for places in self._places.values())
+        first = {name: np.flatnonzero(mask & doubtful.get(name, False)) for name, mask in masks.items()}
+        then = {name: np.flatnonzero(mask & ~doubtful.get(name, np.False_)) for name, mask in masks.items()}
+        self._places = [*first.items(), *then.items()]
+        mine = sum(places.size for _, places in self._places)
         counts = [mine] if comm is None else comm.allgather(mine)
-        self._first = 0 if comm is None else sum(counts[: comm.rank])
+        self._start = 0 if comm is None else sum(counts[: comm.rank])
         self.count = sum(counts)
+
+    @property
+    def everyone(self) -> Spans:
+        """All numbers."""
+        return ((0, self.count),)
 
     def masks(self, spans: Spans) -> Masks:
         """Elements of this rank that have the numbers in `spans`."""
-        found: Masks = {}
-        first = self._first
-        for name, places in self._places.items():
-            mask = np.zeros(self._shapes[name], dtype=bool)
-            flat = mask.reshape(-1)
+        found: Masks = {name: np.zeros(shape, dtype=bool) for name, shape in self._shapes.items()}
+        first = self._start
+        for name, places in self._places:
+            flat = found[name].reshape(-1)
             for start, stop in spans:
                 flat[places[max(start - first, 0) : max(stop - first, 0)]] = True
-            found[name] = mask
             first += places.size
         return found

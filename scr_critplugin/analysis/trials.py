@@ -11,11 +11,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scr_critplugin.analysis.bits import digest_of
 from scr_critplugin.analysis.program import Program, State, leaves
@@ -145,6 +146,19 @@ class Trials:
                 if digest_of(value) != digest_of(other[name]):
                     return name
         return None
+
+
+def require_masks_of(start: State, masks: Mapping[str, NDArray[np.bool_]]) -> None:
+    """Raise ProfileError unless `masks` are boolean and have the names and shapes of state variables."""
+    for name, mask in masks.items():
+        if name not in start:
+            raise ProfileError(f"there is no such state variable; the state has {list(start)}", key=name)
+        found, expected = np.shape(mask), np.shape(start[name])
+        if np.asarray(mask).dtype != np.bool_ or found != expected:
+            raise ProfileError(
+                f"found a mask of {np.asarray(mask).dtype} and shape {found}, expected bool and {expected}",
+                key=name,
+            )
 
 
 def _outputs(program: Program, state: State) -> list[Leaf]:
