@@ -88,7 +88,10 @@ def test_replacements_by_type() -> None:
     assert [(other ^ 3).bit_count() for other in of_three[1:4]] == [1, 1, 1]
     assert list(replaced(True, 0, stream)) == [False]
     # The imaginary part alone, too: an output may hold no more than that.
-    assert {other.real == 2 for other in replaced(2 - 1j, 0, stream)} == {True, False}
+    assert {(other.real == 2, other.imag == 0) for other in replaced(2 + 0j, 0, stream)} >= {
+        (True, False),
+        (False, True),
+    }
     # Sizes and counters stay within what can be allocated and counted.
     assert all(abs(other) < 2**16 for other in replaced(1000, 0, stream))
 

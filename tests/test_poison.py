@@ -587,6 +587,18 @@ def test_what_a_disturbed_run_leaves_behind_is_not_blamed_on_elements() -> None:
         profile_of(output)
 
 
+def test_what_the_search_leaves_behind_is_not_blamed_on_elements() -> None:
+    left_behind = []
+
+    def output(x: Any) -> Any:
+        if changed(hidden(x), 3) and not changed(hidden(x), 90):
+            left_behind.append(x)
+        return hidden(x)[3], len(left_behind)
+
+    with pytest.raises(ProfileError, match=r"differs after runs from other states"):
+        profile_of(output)
+
+
 def test_random_numbers_seeded_by_the_state_are_fine() -> None:
     def step(state: dict[str, Any]) -> dict[str, Any]:
         generator = np.random.default_rng(state["seed"])
