@@ -8,9 +8,10 @@ never opens a checkpoint file. Tests: ``tests/test_dependence*.py``, ``tests/tes
 ``tests/test_poison.py``, ``tests/test_perturbation.py``.
 """
 
+from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.dependence import Profile, profile
 from scr_critplugin.analysis.perturbation import PerturbationReport
 from scr_critplugin.analysis.poison import PoisonReport
-from scr_critplugin.analysis.tape import Sink
+from scr_critplugin.analysis.sinks import Sink
 
-__all__ = ["PerturbationReport", "PoisonReport", "Profile", "Sink", "profile"]
+__all__ = ["Branch", "PerturbationReport", "PoisonReport", "Profile", "Sink", "profile"]

@@ -3,55 +3,57 @@
 `DependenceNode` is a second node class beside autograd's own, so autograd's tracer records calls here instead
 of building derivatives. Nodes are kept in the order of execution; a backward sweep is one pass over them.
 
-May import autograd's tracer, `calls`, `masks` and `rules`. Tests: ``tests/test_dependence.py``.
+May import autograd's tracer, `calls`, `departures`, `masks` and `rules`. Tests: ``tests/test_dependence.py``.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import cache
 from types import FrameType
 from typing import Any
 
 import numpy as np
 from autograd.tracer import Node, isbox, register_notrace
 
-from scr_critplugin.analysis.calls import Call, remember, shaped
+from scr_critplugin.analysis.calls import Call, Copies, remember, shaped
+from scr_critplugin.analysis.departures import Outcomes, Place
 from scr_critplugin.analysis.masks import Shape, shape_of
-from scr_critplugin.analysis.rules import IN_PLACE_BY_DESIGN, NONE, Row, row_of, untraced_primitives
+from scr_critplugin.analysis.rules import (
+    IN_PLACE_BY_DESIGN,
+    NONE,
+    Row,
+    is_shaped_by_values,
+    row_of,
+    untraced_primitives,
+)
 from scr_critplugin.errors import ProfileError
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Sink:
-    """A place where a traced value left the data flow, so that what feeds it counts as needed.
-
-    `kind` is what took the value: "bool", "int", "float", "index", "array", "argument of roll",
-    "unknown primitive inv", ...
-    """
-
-    file: str
-    line: int
-    kind: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.kind}"
-
-
 class Tape:
-    """The record of one run: `nodes` in order of execution, `roots` by name, and `sinks` with their nodes."""
+    """The record of one run.
+
+    `nodes` in order of execution, `roots` by name, `sinks`: which node left where, and `outcomes`: with what
+    values. `steering_counts`: whether values that only steer count as outputs.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[DependenceNode] = []
         self.roots: dict[str, DependenceNode] = {}
-        self.sinks: dict[tuple[int, Sink], None] = {}
+        self.sinks: dict[tuple[int, Place], None] = {}
+        self.outcomes: dict[Place, Outcomes] = {}
+        self.steering_counts = True
         self.closed = False
         self.memories: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
         self.kept: list[Any] = []
         """Memories that must not be forgotten before the tape is."""
+        self.indices = Copies()
+        """Copies of untraced arguments whose values matter."""
 
     def root(self, name: str, value: Any) -> DependenceNode:
         """A node for the state variable `name`."""
@@ -75,12 +77,25 @@ class Tape:
         node.be_constant(self, value)
         return node
 
-    def leave(self, node: DependenceNode, kind: str) -> None:
-        """Record that the value of `node` leaves the data flow at the innermost frame of user code."""
+    def leave(self, node: DependenceNode, kind: str) -> Place | None:
+        """Record that the value of `node` leaves the data flow at the innermost frame of user code.
+
+        Returns where; None if the value does not depend on the state.
+        """
         if node.constant:
-            return
+            return None
         frame = _user_frame()
-        self.sinks[node.position, Sink(frame.f_code.co_filename, frame.f_lineno, kind)] = None
+        place = Place(frame.f_code.co_filename, frame.f_lineno, kind)
+        self.sinks[node.position, place] = None
+        return place
+
+    def note(self, place: Place, outcome: Any) -> None:
+        """Record the value that was taken at `place`."""
+        self.outcomes.setdefault(place, Outcomes()).add(outcome)
+
+    def counted(self) -> Iterator[int]:
+        """Positions of the nodes whose values count as outputs because they left."""
+        return (position for position, place in self.sinks if self.steering_counts or not place.steers)
 
     def enter(self, node: DependenceNode) -> int:
         """Append `node`; its position."""
@@ -101,9 +116,24 @@ class DependenceNode(Node):  # type: ignore[misc]
     """One recorded call, or a state variable (then `call` is None).
 
     A call all of whose traced arguments are `constant` is constant too, and not recorded.
+
+    `steered`: a traced value decides what the call connects. `loose`: another state would give the result
+    another shape (``x[x > 0]`` and what is made of it); its mask is one flag for the whole of it. `coarse`:
+    the structure seen holds for this steering value or shape only, so all results depend on all arguments.
     """
 
-    __slots__ = ("call", "constant", "parents", "position", "row", "shape", "steered", "tape")
+    __slots__ = (
+        "call",
+        "coarse",
+        "constant",
+        "loose",
+        "parents",
+        "position",
+        "row",
+        "shape",
+        "steered",
+        "tape",
+    )
 
     tape: Tape
     position: int
@@ -111,6 +141,8 @@ class DependenceNode(Node):  # type: ignore[misc]
     call: Call | None
     row: Row | None
     steered: bool
+    loose: bool
+    coarse: bool
     constant: bool
     parents: tuple[DependenceNode, ...]
 
@@ -124,35 +156,51 @@ class DependenceNode(Node):  # type: ignore[misc]
         parents: tuple[DependenceNode, ...],
     ) -> None:
         function = getattr(fun, "fun", fun)
+        tape, constants = parents[0].tape, 0
         for parent in parents:
             parent.tape.refuse_if_closed()
+            constants += parent.constant
         if isbox(value) and getattr(value._node, "constant", False):
             # A primitive of the program's own, whose modules make such arrays.
             value = value._value
         _refuse_in_place(function, value, args, kwargs, parent_argnums)
         if isinstance(value, (list, tuple)):
-            parents[0].tape.keep_memories(value)
-        if any(parent.constant for parent in parents):
+            tape.keep_memories(value)
+        if constants:
             varying = [(i, p) for i, p in zip(parent_argnums, parents, strict=True) if not p.constant]
             if not varying:
-                self.be_constant(parents[0].tape, value)
+                self.be_constant(tape, value)
                 return
             parent_argnums, parents = (tuple(part) for part in zip(*varying, strict=True))
         row = row_of(function, args, kwargs)
-        self.tape = parents[0].tape
+        self.tape = tape
         self.parents = parents
         self.shape = shape_of(value)
         self.row = row
-        self.call = _call(function, row, args, kwargs, parent_argnums, self.shape)
-        self.position = self.tape.enter(self)
+        self.call = _call(tape, function, row, args, kwargs, parent_argnums, self.shape)
+        self.position = tape.enter(self)
         self.constant = False
         self.steered = False
         for argnum, parent in zip(parent_argnums, parents, strict=True):
             if not row.known:
                 self.tape.leave(parent, f"unknown primitive {_name(function)}")
-            elif argnum not in row.data:
+                continue
+            if row.may_raise:
+                self.tape.leave(parent, f"errors of {_name(function)}")
+            if argnum not in row.data:
                 self.steered = True
                 self.tape.leave(parent, f"argument of {_name(function)}")
+        has_loose = any([parent.loose for parent in parents])
+        self.loose = is_shaped_by_values(function, args, steered=self.steered) or (
+            has_loose and not self._keeps_shape(row)
+        )
+        self.coarse = self.steered or self.loose or (has_loose and not row.into_memory)
+        if self.loose:
+            self.shape = ()
+
+    def _keeps_shape(self, row: Row) -> bool:
+        """True if a loose argument cannot make this loose: a single number, or a write into other memory."""
+        return self.shape == () or (row.into_memory and not self.parents[0].loose)
 
     def initialize_root(self, tape: Tape, value: Any) -> None:
         """Make this the node of a state variable."""
@@ -163,6 +211,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.row = None
         self.constant = False
         self.steered = False
+        self.loose = self.coarse = False
         self.position = tape.enter(self)
 
     def be_constant(self, tape: Tape, value: Any) -> None:
@@ -174,6 +223,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.row = None
         self.constant = True
         self.steered = False
+        self.loose = self.coarse = False
         self.position = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DependenceNode:
@@ -193,6 +243,7 @@ def owner_of(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _call(
+    tape: Tape,
     function: Callable[..., Any],
     row: Row,
     args: tuple[Any, ...],
@@ -200,10 +251,15 @@ def _call(
     argnums: tuple[int, ...],
     shape: Shape,
 ) -> Call:
+    indices, values = tape.indices, row.values
     kept = tuple(
-        shaped(arg) if i in argnums else remember(arg, values=i in row.values) for i, arg in enumerate(args)
+        [
+            shaped(arg) if i in argnums else remember(arg, indices if i in values else None)
+            for i, arg in enumerate(args)
+        ]
     )
-    options = {name: remember(value, values=row.values is not NONE) for name, value in kwargs.items()}
+    named = None if values is NONE else indices
+    options = {name: remember(value, named) for name, value in kwargs.items()} if kwargs else {}
     return Call(function, kept, options, argnums, shape)
 
 
@@ -216,9 +272,11 @@ def _refuse_in_place(
 ) -> None:
     """Raise if the call wrote into an array that the program holds untraced: its dependence would be lost."""
     # A function that returns nothing (copyto, put) is called for what it writes.
-    written = value is None or kwargs.get("out") is not None
-    if isinstance(value, np.ndarray) and function not in IN_PLACE_BY_DESIGN:
-        written = written or any(arg is value and i not in argnums for i, arg in enumerate(args))
+    written = value is None or (bool(kwargs) and kwargs.get("out") is not None)
+    if isinstance(value, np.ndarray):
+        for i, arg in enumerate(args):
+            if arg is value and i not in argnums and function not in IN_PLACE_BY_DESIGN:
+                written = True
     if written:
         raise ProfileError(
             f"{_name(function)} writes into an existing array, which cannot be traced at "
@@ -235,17 +293,27 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", repr(function))
 
 
-_OWN_PACKAGES = ("autograd", "numpy", "scipy", "scr_critplugin.analysis")
+_OWN_PACKAGES = ("autograd", "numpy", "scipy", "mpi4py", "scr_critplugin.analysis", "scr_critplugin.mpi")
+_LIBRARY = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 def _user_frame() -> FrameType:
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_machinery(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and _is_machinery(
+        frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+    ):
         frame = frame.f_back
     return frame
 
 
-def _is_machinery(module: str) -> bool:
+@cache
+def _is_machinery(module: str, file: str) -> bool:
+    """True for code that a user did not write: the numerical packages, this one, and Python's library."""
+    if file.startswith("<frozen ") or (
+        file.startswith(_LIBRARY) and not any(folder in file for folder in _INSTALLED)
+    ):
+        return True
     return any(module == package or module.startswith(package + ".") for package in _OWN_PACKAGES)
 
 

@@ -205,8 +205,8 @@ def _processor_time(seconds: float) -> Iterator[None]:
     before = signal.signal(signal.SIGVTALRM, interrupt)
     try:
         try:
-            # Again each second: a program may swallow the first.
-            signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 1.0)
+            # Again and again: a program may swallow the first.
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds, min(seconds, 1.0))
             yield
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
