@@ -16,10 +16,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.collection import seldom_collecting
 from scr_critplugin.analysis.history import record
-from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
+from scr_critplugin.analysis.perturbation import PerturbationReport, perturb
+from scr_critplugin.analysis.perturbation import united as united_perturbations
+from scr_critplugin.analysis.poison import PoisonReport, check_by_poison, widened
+from scr_critplugin.analysis.poison import united as united_poison
 from scr_critplugin.analysis.program import Output, Program, State, Step
 from scr_critplugin.analysis.recurrence import states_of
 from scr_critplugin.analysis.sinks import Sink, sinks_of
@@ -63,7 +69,10 @@ class Profile:
     primitives : int
         Number of primitive calls on the tape of the first step.
     poison : PoisonReport or None
-        What was overwritten to check the map; None if that was switched off.
+        What was overwritten to check the map, and which elements that made critical; None if that was
+        switched off.
+    perturbation : PerturbationReport or None
+        What changing single elements showed; None with other engines.
     """
 
     map: CriticalityMap
@@ -75,6 +84,7 @@ class Profile:
     steps_swept: int
     primitives: int
     poison: PoisonReport | None
+    perturbation: PerturbationReport | None = None
 
 
 @seldom_collecting()
@@ -87,6 +97,8 @@ def profile(
     steps: int | None = None,
     control: Literal["sink", "report"] = "sink",
     validate: Literal["poison"] | None = "poison",
+    engine: Literal["dependence", "perturbation"] = "dependence",
+    seed: int = 0,
 ) -> Profile:
     """Find which elements of `state` can influence the output.
 
@@ -122,7 +134,13 @@ def profile(
         index of a write) count in either case.
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
-        at every point, with the united map. One state a point is kept for that.
+        at every point, with the united map. Elements whose poison shows become critical; `Profile.poison`
+        tells. One state a point is kept for that.
+    engine : "dependence" or "perturbation"
+        All find the map by dependence. "perturbation" also changes sampled elements one at a time; those that
+        the map would have called uncritical and that change an output become critical.
+    seed : int
+        Of the elements that are sampled and of all noise.
 
     Returns
     -------
@@ -134,8 +152,8 @@ def profile(
         The state or what step or output return is not as described; several inputs do not have the same
         variables; a write cannot be followed; the step
         computes something else when traced; state variables share memory that is written to;
-        its structure changes from step to step and `steps` is None; poison
-        reached the output. Exceptions of `step` and `output` themselves pass through unchanged.
+        its structure changes from step to step and `steps` is None; it does
+        not repeat itself. Exceptions of `step` and `output` themselves pass through unchanged.
 
     Notes
     -----
@@ -150,7 +168,7 @@ def profile(
     later state of the window no longer holds it; *unused* if it belongs to a variable that no primitive takes
     at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
-    _check_options(steps, control, validate)
+    _check_options(steps, control, validate, engine)
     inputs, at_steps = checked_inputs(state), checked_steps(at)
     found: list[_Found] = []
     starts: list[State] = []
@@ -158,18 +176,24 @@ def profile(
         for point, start in points_of(program, inputs, at_steps):
             program.start_at(point, len(inputs))
             found.append(_profile_at(program, point, start, steps, validate=validate is not None))
-            if validate is not None:
+            if validate is not None or engine == "perturbation":
                 starts.append(start)
         variables = united([each.variables for each in found])
         swept = max(each.swept for each in found)
-        poison = _poisoned(program, starts, variables, swept)
+        perturbation = poison = None
+        if engine == "perturbation":
+            variables, perturbation = _perturbed(program, starts, variables, swept, seed)
+        if validate == "poison":
+            variables, poison = _poisoned(program, starts, variables, swept, seed)
     sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
     branches = program.observed.branches.branches()
     provenance = {
         **_provenance(program, found, steps, control),
+        "engine": engine,
         "sinks": [str(sink) for sink in sinks],
         "branches": [str(branch) for branch in branches],
-        "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},
+        "poison": None if poison is None else poison.to_json_dict(),
+        "perturbation": None if perturbation is None else perturbation.to_json_dict(),
     }
     return Profile(
         CriticalityMap(list(variables.values()), provenance),
@@ -181,10 +205,11 @@ def profile(
         swept,
         program.observed.primitives or 0,
         poison,
+        perturbation,
     )
 
 
-def _check_options(steps: int | None, control: str, validate: str | None) -> None:
+def _check_options(steps: int | None, control: str, validate: str | None, engine: str) -> None:
     if steps is not None and steps < 1:
         raise ProfileError(
             f"steps is {steps}; expected at least 1, or None for a run of any length", key="steps"
@@ -193,6 +218,8 @@ def _check_options(steps: int | None, control: str, validate: str | None) -> Non
         raise ProfileError(f"control is {control!r}; expected 'sink' or 'report'", key="control")
     if validate not in ("poison", None):
         raise ProfileError(f"validate is {validate!r}; expected 'poison' or None", key="validate")
+    if engine not in ("dependence", "perturbation"):
+        raise ProfileError(f"engine is {engine!r}; expected 'dependence' or 'perturbation'", key="engine")
 
 
 # ---- one point ----
@@ -230,14 +257,29 @@ def _profile_at(program: Program, point: Point, start: State, steps: int | None,
 # ---- all points ----
 
 
+def _perturbed(
+    program: Program, starts: Sequence[State], variables: dict[str, Variable], swept: int, seed: int
+) -> tuple[dict[str, Variable], PerturbationReport]:
+    """The map without the elements that single changes contradict, and what was changed."""
+    uncritical = _uncritical(variables)
+    reports = [perturb(program, start, swept, uncritical=uncritical, seed=seed) for start in starts]
+    report = united_perturbations(reports)
+    return widened(variables, report.contradictions), report
+
+
 def _poisoned(
-    program: Program, starts: Sequence[State], variables: Mapping[str, Variable], swept: int
-) -> PoisonReport | None:
-    uncritical = {name: variable.uncritical for name, variable in variables.items()}
-    report = None
+    program: Program, starts: Sequence[State], variables: dict[str, Variable], swept: int, seed: int
+) -> tuple[dict[str, Variable], PoisonReport]:
+    """The map without the elements whose poison shows at any of the points, and what was overwritten."""
+    reports = []
     for start in starts:
-        report = check_by_poison(program, start, uncritical, max(swept, 1))
-    return report
+        reports.append(check_by_poison(program, start, _uncritical(variables), swept, seed=seed))
+        variables = widened(variables, reports[-1].guilty)
+    return variables, united_poison(reports)
+
+
+def _uncritical(variables: Mapping[str, Variable]) -> dict[str, NDArray[np.bool_]]:
+    return {name: variable.uncritical for name, variable in variables.items()}
 
 
 def _stationary(found: Sequence[_Found]) -> bool | None:
@@ -257,7 +299,6 @@ def _counters(found: Sequence[_Found]) -> tuple[str, ...]:
 def _provenance(program: Program, found: Sequence[_Found], steps: int | None, control: str) -> dict[str, Any]:
     at = sorted({each.point.at for each in found})
     return {
-        "engine": "dependence",
         "step": _full_name(program.step),
         "outputs": _full_name(program.output),
         "at": at[0] if len(at) == 1 else at,
