@@ -8,7 +8,8 @@ Tests: ``tests/test_dependence*.py``,
 """
 
 from scr_critplugin.analysis.dependence import Profile, profile
+from scr_critplugin.analysis.gradient import Gradient
 from scr_critplugin.analysis.poison import PoisonReport
 from scr_critplugin.analysis.tape import Sink
 
-__all__ = ["PoisonReport", "Profile", "Sink", "profile"]
+__all__ = ["Gradient", "PoisonReport", "Profile", "Sink", "profile"]

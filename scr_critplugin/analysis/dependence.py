@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from scr_critplugin.analysis.gradient import Gradient, gradient, with_magnitudes
 from scr_critplugin.analysis.history import Window, record
 from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
 from scr_critplugin.analysis.program import Output, Program, Step, checked_state
@@ -43,6 +44,8 @@ class Profile:
         Number of primitive calls on the tape of the first step.
     poison : PoisonReport or None
         What was overwritten to check the map; None if that was switched off.
+    gradient : Gradient or None
+        How strongly the output responds to each element, with ``engine="gradient"``.
     """
 
     map: CriticalityMap
@@ -51,6 +54,7 @@ class Profile:
     steps_swept: int
     primitives: int
     poison: PoisonReport | None
+    gradient: Gradient | None = None
 
 
 def profile(
@@ -61,6 +65,9 @@ def profile(
     at: int | None = None,
     steps: int | None = None,
     validate: Literal["poison"] | None = "poison",
+    engine: Literal["dependence", "gradient"] = "dependence",
+    mask: Literal["structure", "gradient"] = "structure",
+    seed: int = 0,
 ) -> Profile:
     """Find which elements of `state` can influence the output.
 
@@ -83,6 +90,15 @@ def profile(
         step must then be the same in two successive steps, and masks are swept to their fixed point.
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit.
+    engine : "dependence" or "gradient"
+        The element states are those of structural dependence. "gradient" also pulls random cotangents back
+        through the steps that were swept, and reports magnitudes: in `Profile.gradient` and the map's variables.
+    mask : "structure" or "gradient"
+        "gradient", with that engine, makes critical elements of magnitude zero inert. The map is then good for
+        this state only, if at all: at another, the output may respond to them. Integers and booleans, and
+        elements whose derivative is unknown, keep their structural state.
+    seed : int
+        Start of the random generator.
 
     Returns
     -------
@@ -109,6 +125,14 @@ def profile(
         )
     if validate not in ("poison", None):
         raise ProfileError(f"validate is {validate!r}; expected 'poison' or None", key="validate")
+    if engine not in ("dependence", "gradient"):
+        raise ProfileError(f"engine is {engine!r}; expected 'dependence' or 'gradient'", key="engine")
+    if mask not in ("structure", "gradient") or (mask == "gradient" and engine != "gradient"):
+        raise ProfileError(
+            f"mask is {mask!r} with engine {engine!r}; expected 'structure', or 'gradient' with the engine of "
+            "that name",
+            key="mask",
+        )
     program = Program(step, output)
     start = checked_state(state)
     for _ in range(at or 0):
@@ -116,6 +140,10 @@ def profile(
 
     window = record(program, start, steps, validate=validate is not None)
     criticality, swept = states_of(start, window)
+    magnitudes = None
+    if engine == "gradient":
+        found = gradient(program, start, max(swept, 1), seed=seed)
+        criticality, magnitudes = with_magnitudes(criticality, found, shrink=mask == "gradient")
     poison = None
     if validate == "poison":
         uncritical = {name: criticality[name].uncritical for name in criticality}
@@ -123,9 +151,14 @@ def profile(
     sinks = _sinks_of(window)
     described = CriticalityMap(
         list(criticality.values()),
-        _provenance(program, at, steps, window, swept, sinks, poison),
+        {
+            **_provenance(program, at, steps, window, swept, sinks, poison),
+            **_gradient_provenance(magnitudes, mask),
+        },
     )
-    return Profile(described, sinks, window.stationary, swept, len(window.steps[0].tape.nodes), poison)
+    return Profile(
+        described, sinks, window.stationary, swept, len(window.steps[0].tape.nodes), poison, magnitudes
+    )
 
 
 # ---- the report ----
@@ -156,6 +189,12 @@ def _provenance(
         "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _gradient_provenance(found: Gradient | None, mask: str) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {"engine": "gradient", "mask": mask, "gradient": found.to_json_dict()}
 
 
 def _full_name(function: Any) -> str:

@@ -23,8 +23,11 @@ Seed = tuple[DependenceNode, Mask]
 RootMasks = dict[str, BoolArray]
 
 
-def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
-    """Elements of the roots that the elements in `seeds`, or any sink, can depend on."""
+def needed(tape: Tape, seeds: Iterable[Seed], watched: dict[int, Mask | None] | None = None) -> RootMasks:
+    """Elements of the roots that the elements in `seeds`, or any sink, can depend on.
+
+    Fills in, for the positions of nodes that are keys of `watched`, what is needed of their results.
+    """
     masks = _seeded(tape, seeds)
     for position, _ in tape.sinks:
         masks[position] = everything(tape.nodes[position].shape)
@@ -33,6 +36,8 @@ def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
         if node.call is None or mask is None:
             continue
         masks[node.position] = None
+        if watched is not None and node.position in watched:
+            watched[node.position] = list(mask) if isinstance(mask, list) else mask.copy()
         pull_to_parents(node, mask, masks)
     return _of_roots(tape, masks)
 

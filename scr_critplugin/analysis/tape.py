@@ -3,7 +3,7 @@
 `DependenceNode` is a second node class beside autograd's own, so autograd's tracer records calls here instead
 of building derivatives. Nodes are kept in the order of execution; a backward sweep is one pass over them.
 
-May import autograd's tracer, `calls`, `masks` and `rules`. Tests: ``tests/test_dependence.py``.
+May import autograd's tracer, `calls`, `masks`, `rules` and `values`. Tests: ``tests/test_dependence.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from autograd.tracer import Node, isbox, register_notrace
 from scr_critplugin.analysis.calls import Call, remember, shaped
 from scr_critplugin.analysis.masks import Shape, shape_of
 from scr_critplugin.analysis.rules import IN_PLACE_BY_DESIGN, NONE, Row, row_of, untraced_primitives
+from scr_critplugin.analysis.values import Saved, Values
 from scr_critplugin.errors import ProfileError
 
 
@@ -41,9 +42,12 @@ class Sink:
 
 
 class Tape:
-    """The record of one run: `nodes` in order of execution, `roots` by name, and `sinks` with their nodes."""
+    """The record of one run: `nodes` in order of execution, `roots` by name, and `sinks` with their nodes.
 
-    def __init__(self) -> None:
+    `keeps_values`: calls are recorded with the `values` that adjoints need.
+    """
+
+    def __init__(self, *, keeps_values: bool = False) -> None:
         self.nodes: list[DependenceNode] = []
         self.roots: dict[str, DependenceNode] = {}
         self.sinks: dict[tuple[int, Sink], None] = {}
@@ -52,6 +56,7 @@ class Tape:
         """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
         self.kept: list[Any] = []
         """Memories that must not be forgotten before the tape is."""
+        self.values = Values(self.memories) if keeps_values else None
 
     def root(self, name: str, value: Any) -> DependenceNode:
         """A node for the state variable `name`."""
@@ -103,13 +108,14 @@ class DependenceNode(Node):  # type: ignore[misc]
     A call all of whose traced arguments are `constant` is constant too, and not recorded.
     """
 
-    __slots__ = ("call", "constant", "parents", "position", "row", "shape", "steered", "tape")
+    __slots__ = ("call", "constant", "parents", "position", "row", "saved", "shape", "steered", "tape")
 
     tape: Tape
     position: int
     shape: Shape
     call: Call | None
     row: Row | None
+    saved: Saved | None
     steered: bool
     constant: bool
     parents: tuple[DependenceNode, ...]
@@ -145,6 +151,8 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.row = row
         self.call = _call(function, row, args, kwargs, parent_argnums, self.shape)
         self.position = self.tape.enter(self)
+        values = self.tape.values
+        self.saved = None if values is None else values.of_call(function, value, args, kwargs)
         self.constant = False
         self.steered = False
         for argnum, parent in zip(parent_argnums, parents, strict=True):
@@ -161,6 +169,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.shape = shape_of(value)
         self.call = None
         self.row = None
+        self.saved = None if tape.values is None else tape.values.of_root(value)
         self.constant = False
         self.steered = False
         self.position = tape.enter(self)
@@ -172,6 +181,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.shape = shape_of(value)
         self.call = None
         self.row = None
+        self.saved = None
         self.constant = True
         self.steered = False
         self.position = -1
