@@ -1,19 +1,16 @@
-"""How cotangents are pulled back through recorded calls: autograd's own rules, and a table for what it lacks.
+"""How cotangents are pulled back through recorded calls: by autograd's own rules, and by a table before them.
 
-`pull_back` is one reverse pass over a tape that was recorded with its values. A rule of autograd is a function
-of arguments and result (`autograd.core.primitive_vjps`); the table `ADJOINTS` holds those of reads and writes
-(`memory`), and of indexing, whose cotangent is added in place (``A[index] += g``), where autograd would make an
-array of the size of A for each read. Functions that only move elements, by their row in `rules`, need no rule:
-the function is run on the elements' numbers.
+`pull_back` is one reverse pass over a tape that was recorded with its values. A rule of autograd is a
+function of arguments and result (`autograd.core.primitive_vjps`). The table `ADJOINTS` holds the rules of
+this package: indexing, whose cotangent is added in place (``A[index] += g``), where autograd makes an array
+of the size of A for each read; reads and writes (`memory_adjoints`); and functions made of others
+(`compositions`). Those that only move elements, by their row in `rules`, need no rule: the function is run on
+the elements' numbers.
 
-What has no rule, or a result that is no floating-point number, ends the derivative: it counts as zero, and is
-reported (`PullBack.ended`), since a zero from there means nothing.
+What has no rule, or a result that is no floating-point number, ends the derivative: it counts as zero, and
+is reported (`Ended`), since a zero from there means nothing.
 
-Cotangents follow autograd's convention for complex numbers, in which a holomorphic function's is multiplied
-by the derivative and not by its conjugate. They are kept in double precision at least.
-
-May import autograd, `calls`, `masks`, `memory`, `rules`, `tape`, `values`, `windows` and `writes`.
-Tests: ``tests/test_gradient.py``.
+May import autograd, `calls`, `cotangents`, `rules`, `tape` and `values`. Tests: ``tests/test_gradient.py``.
 """
 
 from __future__ import annotations
@@ -24,67 +21,18 @@ from typing import Any, TypeAlias, cast
 
 import autograd.numpy.numpy_wrapper as wrapper
 import numpy as np
-from autograd.core import primitive_vjps
+from autograd.core import SparseObject, primitive_vjps
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import trace_primitives_map
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis.calls import Call
-from scr_critplugin.analysis.memory import load, mix, spread, store
+from scr_critplugin.analysis.cotangents import Cotangents, NoRuleError, add_at, carries, unbroadcast
+from scr_critplugin.analysis.rules import ALL, FIRST
 from scr_critplugin.analysis.tape import DependenceNode, Tape
-from scr_critplugin.analysis.values import Saved, needs_no_result, needs_no_values
-from scr_critplugin.analysis.windows import Places, Region, Window
-from scr_critplugin.analysis.writes import one_of_several
+from scr_critplugin.analysis.values import Saved, is_linear_in, needs_no_result, needs_no_values
 
 Seed = tuple[DependenceNode, Any]
-
-
-class NoRuleError(Exception):
-    """Raised by an adjoint that cannot tell; the derivative ends there."""
-
-
-class Cotangents:
-    """Sums of cotangents by node. What it holds as its own, and only that, is added to in place."""
-
-    def __init__(self, length: int) -> None:
-        self._sums: list[Any] = [None] * length
-        self._own = [False] * length
-
-    def add(self, node: DependenceNode, cotangent: Any, *, own: bool = False) -> None:
-        """Add to that of `node`; `own`: nobody else will look at this array any more."""
-        if not carries(node):
-            return
-        position = node.position
-        cotangent = _fitting(node, cotangent)
-        present = self._sums[position]
-        if present is None:
-            self._sums[position], self._own[position] = cotangent, own and _is_plain(cotangent)
-        elif self._own[position] and isinstance(present, np.ndarray):
-            present += cotangent
-        else:
-            total = _added(present, cotangent)
-            self._sums[position], self._own[position] = total, _is_plain(total)
-
-    def into(self, node: DependenceNode) -> NDArray[Any] | None:
-        """That of `node`, zero if there is none yet, to be added to in place; None if it has no derivative."""
-        if not carries(node):
-            return None
-        if cast(Saved, node.saved).dtype is None:
-            raise NoRuleError
-        position, present = node.position, self._sums[node.position]
-        if not self._own[position]:
-            dtype = working_dtype(cast(np.dtype[Any], cast(Saved, node.saved).dtype))
-            fresh = np.zeros(node.shape, dtype) if present is None else np.array(present, dtype, order="C")
-            self._sums[position], self._own[position] = fresh, True
-        return cast("NDArray[Any]", self._sums[position])
-
-    def take(self, node: DependenceNode, *, own: bool) -> Any:
-        """That of `node`, which is forgotten; None if there is none. `own`: as an array to be changed."""
-        if own and self._sums[node.position] is not None:
-            self.into(node)
-        taken, self._sums[node.position] = self._sums[node.position], None
-        self._own[node.position] = False
-        return taken
 
 
 @dataclass
@@ -106,6 +54,7 @@ Adjoint: TypeAlias = Callable[[PullBack, Any], None]
 
 ADJOINTS: dict[Callable[..., Any], Adjoint] = {}
 """Rules by raw function; where there is none, autograd's holds."""
+_CHANGE_COTANGENT: set[Callable[..., Any]] = set()
 
 
 @dataclass
@@ -124,6 +73,11 @@ class Ended:
 def add_adjoint(function: Callable[..., Any], adjoint: Adjoint) -> None:
     """Add or replace the adjoint of `function`, an autograd primitive or the raw function under one."""
     ADJOINTS[getattr(function, "fun", function)] = adjoint
+
+
+def changes_cotangent(*functions: Callable[..., Any]) -> None:
+    """Declare that the adjoints of these change the cotangent of the result, and hand it on."""
+    _CHANGE_COTANGENT.update(functions)
 
 
 def pull_back(tape: Tape, seeds: Iterable[Seed], ended: Ended) -> Mapping[str, NDArray[Any]]:
@@ -151,23 +105,14 @@ def _pull_through(node: DependenceNode, call: Call, cotangents: Cotangents, ende
     cotangent = cotangents.take(node, own=saved.function in _CHANGE_COTANGENT)
     if cotangent is None:
         return
-    try:
-        _adjoint_of(step)(step, cotangent)
-    except NoRuleError:
+    for adjoint in _adjoints_of(step):
+        try:
+            adjoint(step, cotangent)
+            break
+        except NoRuleError:
+            continue
+    else:
         ended.note(node)
-    if saved.function is np.where and 0 in call.argnums and carries(node.parents[call.argnums.index(0)]):
-        ended.note(node)
-
-
-def carries(node: DependenceNode) -> bool:
-    """True if the node's value can have a derivative: floating-point numbers, or a sequence."""
-    dtype = cast(Saved, node.saved).dtype
-    return dtype is None or dtype.kind in "fc"
-
-
-def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What cotangents of that dtype are added up in."""
-    return np.result_type(dtype.newbyteorder("="), np.float64)
 
 
 def _name(node: DependenceNode) -> str:
@@ -176,49 +121,26 @@ def _name(node: DependenceNode) -> str:
     return str(getattr(named, "__name__", named))
 
 
-def _is_plain(cotangent: Any) -> bool:
-    return isinstance(cotangent, np.ndarray) and cotangent.flags.writeable and cotangent.flags.c_contiguous
-
-
-def _added(one: Any, other: Any) -> Any:
-    if isinstance(one, (list, tuple)):
-        return [_added(mine, theirs) for mine, theirs in zip(one, other, strict=True)]
-    return np.asarray(np.add(one, other))
-
-
-def _fitting(node: DependenceNode, cotangent: Any) -> Any:
-    """`cotangent` in the working dtype of the node."""
-    dtype = cast(Saved, node.saved).dtype
-    if dtype is None:
-        return list(cotangent)
-    array = np.asarray(cotangent)
-    if dtype.kind == "f" and array.dtype.kind == "c":
-        array = array.real
-    return np.asarray(array, working_dtype(dtype))
-
-
 # ---- which rule ----
 
 
-def _adjoint_of(step: PullBack) -> Adjoint:
+def _adjoints_of(step: PullBack) -> Iterable[Adjoint]:
+    """Rules to be tried in turn: autograd's do not hold for all arguments."""
     function = cast("Callable[..., Any]", step.saved.function)
     own = ADJOINTS.get(function)
     if own is not None:
-        return own
+        yield own
+        return
     if _vjp_maker(function) is not None:
-        return _masked_ufunc if isinstance(function, np.ufunc) else _by_autograd
+        yield _masked_ufunc if isinstance(function, np.ufunc) else _by_autograd
     row = step.node.row
     if row is not None and row.known and row.moves(step.call):
-        return _moved
-    return _unknown
+        yield _moved
 
 
 def _vjp_maker(function: Callable[..., Any]) -> Callable[..., Any] | None:
-    return primitive_vjps.get(function) or primitive_vjps.get(trace_primitives_map.get(function))
-
-
-def _unknown(step: PullBack, cotangent: Any) -> None:
-    raise NoRuleError
+    maker = primitive_vjps.get(function) or primitive_vjps.get(trace_primitives_map.get(function))
+    return cast("Callable[..., Any] | None", maker)
 
 
 def _by_autograd(step: PullBack, cotangent: Any) -> None:
@@ -232,10 +154,16 @@ def _vjps(step: PullBack, value: Any, args: tuple[Any, ...], kwargs: dict[str, A
     argnums = tuple(argnum for argnum, _ in step.parents())
     maker = cast("Callable[..., Any]", _vjp_maker(cast("Callable[..., Any]", step.saved.function)))
     try:
-        return tuple(maker(argnums, value, args, kwargs)(cotangent)) if argnums else ()
-    except (TypeError, NotImplementedError, KeyError) as missing:
+        parts = tuple(maker(argnums, value, args, kwargs)(cotangent)) if argnums else ()
+    except (TypeError, ValueError, LookupError, NotImplementedError, AssertionError) as missing:
         # autograd's rules differ in which arguments they know, and say so in these ways.
         raise NoRuleError from missing
+    for argnum, part in zip(argnums, parts, strict=True):
+        array = args[argnum]
+        is_dense = isinstance(array, np.ndarray) and not isinstance(part, SparseObject)
+        if is_dense and np.shape(part) != array.shape:
+            raise NoRuleError
+    return parts
 
 
 _UFUNC_OPTIONS = ("dtype", "casting", "order", "subok", "signature")
@@ -258,19 +186,7 @@ def _masked_ufunc(step: PullBack, cotangent: Any) -> None:
     for (_, parent), part in zip(step.parents(), parts, strict=True):
         whole = np.zeros(shape, np.result_type(part, np.float64))
         whole[chosen] = part
-        step.cotangents.add(parent, _unbroadcast(whole, parent.shape), own=True)
-
-
-def _unbroadcast(cotangent: NDArray[Any], shape: Any) -> NDArray[Any]:
-    """Sum over the axes along which an array of that `shape` was repeated."""
-    extra = cotangent.ndim - len(shape)
-    if extra > 0:
-        cotangent = cotangent.sum(axis=tuple(range(extra)))
-    elif extra < 0:
-        # NumPy lets a value have leading axes of one element more than what it is assigned to.
-        cotangent = cotangent.reshape((1,) * -extra + cotangent.shape)
-    repeated = tuple(axis for axis, n in enumerate(shape) if n == 1 and cotangent.shape[axis] != 1)
-    return np.asarray(cotangent.sum(axis=repeated, keepdims=True) if repeated else cotangent)
+        step.cotangents.add(parent, unbroadcast(whole, parent.shape), own=True)
 
 
 # ---- moving elements ----
@@ -292,10 +208,18 @@ def _moved(step: PullBack, cotangent: Any) -> None:
             continue
         numbers = np.arange(1, into.size + 1).reshape(into.shape)
         numbered = tuple(
-            numbers if i == argnum else np.zeros(np.shape(arg), np.intp) if i in data else arg
+            numbers
+            if i == argnum
+            else np.zeros(np.shape(arg), np.intp)
+            if i in data and _is_float(arg)
+            else arg
             for i, arg in enumerate(args)
         )
         _add_at_numbers(step.call.function(*numbered, **kwargs), cotangent, into.reshape(-1))
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, (float, complex)) or getattr(value, "dtype", np.dtype(int)).kind in "fc"
 
 
 def _add_at_numbers(numbers: Any, cotangent: Any, flat: NDArray[Any]) -> None:
@@ -306,7 +230,7 @@ def _add_at_numbers(numbers: Any, cotangent: Any, flat: NDArray[Any]) -> None:
     # Some functions give their result a floating-point dtype.
     places = np.asarray(numbers).astype(np.intp)
     moved = places > 0
-    np.add.at(flat, places[moved] - 1, np.asarray(cotangent)[moved])
+    add_at(flat, places[moved] - 1, np.asarray(cotangent)[moved])
 
 
 def _indexed(step: PullBack, cotangent: Any) -> None:
@@ -319,7 +243,7 @@ def _indexed(step: PullBack, cotangent: Any) -> None:
         if _visits_once(index):
             into[index] += cotangent
         else:
-            np.add.at(into, index, cotangent)
+            add_at(into.reshape(-1), np.arange(into.size).reshape(into.shape)[index], cotangent)
 
 
 def _opened_index(index: Any) -> Any:
@@ -333,136 +257,41 @@ def _visits_once(index: Any) -> bool:
     return all(np.asarray(part).dtype == bool for part in arrays) and len(arrays) <= 1
 
 
-# ---- memory ----
+def _selected(step: PullBack, cotangent: Any) -> None:
+    """``where(condition, x, y)``."""
+    _, (condition, *_), _ = step.saved.arguments()
+    steers = False
+    for argnum, parent in step.parents():
+        if argnum == 0:
+            steers = True
+            continue
+        chosen = np.where(condition, cotangent, 0) if argnum == 1 else np.where(condition, 0, cotangent)
+        step.cotangents.add(parent, unbroadcast(chosen, parent.shape), own=True)
+    if steers:
+        raise NoRuleError
 
 
-def _part(memory: NDArray[Any], window: Window) -> NDArray[Any]:
-    """What the window shows of a memory's cotangent, which lies as the memory does."""
-    dtype = memory.dtype if window.whole else memory.real.dtype
-    offset = window.offset * memory.itemsize + (dtype.itemsize if window.inside else 0)
-    strides = tuple(stride * memory.itemsize for stride in window.strides)
-    return np.ndarray(window.shape, dtype, memory.reshape(-1), offset, strides)
-
-
-def _at(memory: NDArray[Any], region: Region) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """A flat view of a memory's cotangent (its part, if the region is one), and the region's places in it."""
-    flat = memory.reshape(-1)
-    if not region.whole:
-        flat = flat.imag if region.inside else flat.real
-    return flat, region.at if isinstance(region, Places) else region.places()
-
-
-def _sign(region: Region) -> int:
-    # A cotangent of z = x + iy is that of x minus i times that of y.
-    return -1 if region.inside else 1
-
-
-def _loaded(step: PullBack, cotangent: Any) -> None:
-    """A read of a region."""
-    region = step.saved.args[1]
+def _sorted(step: PullBack, cotangent: Any) -> None:
+    """``sort`` and ``partition``: each result is the element that the index function names."""
+    value, args, kwargs = step.saved.arguments()
+    index_of: Callable[..., Any] = np.argsort if step.saved.function is np.sort else np.argpartition
+    order = index_of(*args, **kwargs)
+    axis = step.call.parameter("axis")
     for _, parent in step.parents():
         into = step.cotangents.into(parent)
         if into is None:
             continue
-        signed = _sign(region) * np.asarray(cotangent)
-        if isinstance(region, Window) and region.distinct:
-            part = _part(into, region)
-            part += signed if part.dtype.kind == "c" else signed.real
-        else:
-            np.add.at(*_at(into, region), signed)
-
-
-def _taken(cotangent: NDArray[Any], region: Region) -> NDArray[Any]:
-    """A copy of what a write to the region gets of the memory's `cotangent`, of the region's shape."""
-    if isinstance(region, Window):
-        return np.asarray(_sign(region) * _part(cotangent, region))
-    flat, places = _at(cotangent, region)
-    return np.asarray(_sign(region) * flat[places])
-
-
-def _cleared(cotangent: NDArray[Any], region: Region) -> None:
-    if isinstance(region, Window):
-        _part(cotangent, region)[...] = 0
-    else:
-        flat, places = _at(cotangent, region)
-        flat[places] = 0
-
-
-def _last_writes(region: Region) -> NDArray[np.bool_] | None:
-    """Of a region that names elements twice, the writes that lasted; None if it names none twice."""
-    if isinstance(region, Window):
-        if region.distinct:
-            return None
-        places = region.places()
-    else:
-        places = region.at
-    flat = places.reshape(-1)
-    order = np.arange(flat.size)
-    last = np.zeros(flat.max(initial=0) + 1, np.intp)
-    np.maximum.at(last, flat, order)
-    return np.asarray((last[flat] == order).reshape(places.shape))
-
-
-def _stored(step: PullBack, cotangent: Any) -> None:
-    """A write to a region: the source gets its cotangent, what it held before gets none."""
-    region = step.saved.args[1]
-    for argnum, parent in step.parents():
-        if argnum == 0:
-            continue
-        taken = _taken(cotangent, region)
-        lasting = _last_writes(region)
-        if lasting is not None:
-            taken = np.where(lasting, taken, 0)
-        step.cotangents.add(parent, _unbroadcast(taken, parent.shape), own=True)
-    _pass_on(step, cotangent, lambda: _cleared(cotangent, region))
-
-
-def _pass_on(step: PullBack, cotangent: Any, change: Callable[[], None]) -> None:
-    """Hand the memory's cotangent on to its contents before the write, after the `change`."""
-    if 0 in step.call.argnums:
-        change()
-        step.cotangents.add(step.node.parents[step.call.argnums.index(0)], cotangent, own=True)
-
-
-def _mixed(step: PullBack, cotangent: Any) -> None:
-    """A write that may leave what it found: where a mask says so, at places, or by a ufunc's ``at``."""
-    how = (step.saved.kwargs or {}).get("how")
-    if how == "assign":
-        _stored(step, cotangent)
-    elif how == "where":
-        _where_written(step, cotangent)
-    elif how in (np.add, np.subtract):
-        _accumulated(step, cotangent, 1 if how is np.add else -1)
-    else:
-        _pass_on(step, cotangent, lambda: _cleared(cotangent, step.saved.args[1]))
-        raise NoRuleError
-
-
-def _where_written(step: PullBack, cotangent: Any) -> None:
-    _, args, _ = step.saved.arguments()
-    region, mask = args[1], np.broadcast_to(np.asarray(args[-1], bool), args[1].shape)
-    for argnum, parent in step.parents():
-        if 0 < argnum < len(args) - 1:
-            taken = np.where(mask, _taken(cotangent, region), 0)
-            step.cotangents.add(parent, _unbroadcast(taken, parent.shape), own=True)
-    _pass_on(step, cotangent, lambda: np.copyto(_part(cotangent, region), 0, where=mask))
-
-
-def _accumulated(step: PullBack, cotangent: Any, sign: int) -> None:
-    """``np.add.at`` and ``np.subtract.at``."""
-    region = step.saved.args[1]
-    for argnum, parent in step.parents():
-        if argnum > 0:
-            step.cotangents.add(parent, _unbroadcast(sign * _taken(cotangent, region), parent.shape))
-    _pass_on(step, cotangent, lambda: None)
+        if axis is None or not np.array_equal(np.take_along_axis(args[0], order, axis), value):
+            raise NoRuleError
+        numbers = np.take_along_axis(np.arange(into.size).reshape(into.shape), order, axis)
+        add_at(into.reshape(-1), numbers, cotangent)
 
 
 for _function, _adjoint in {
-    load: _loaded,
-    store: _stored,
-    mix: _mixed,
-    spread: _mixed,
-    one_of_several: _unknown,
+    np.where: _selected,
+    np.sort: _sorted,
+    np.partition: _sorted,
+    np.unwrap: _identity,
     ArrayBox.__getitem__: _indexed,
     np.copy: _identity,
     np.asarray: _identity,
@@ -473,21 +302,20 @@ for _function, _adjoint in {
 }.items():
     add_adjoint(_function, _adjoint)
 
-_CHANGE_COTANGENT = {store, mix, spread}
-"""Their adjoints change the cotangent of the result, and hand it on."""
-
 # ---- what need not be kept ----
 
 _LINEAR = (
-    "add subtract negative positive real imag conj conjugate sum mean reshape ravel transpose swapaxes moveaxis "
-    "rollaxis squeeze expand_dims broadcast_to flip flipud fliplr rot90 roll tile repeat pad triu tril diag trace "
-    "concatenate stack vstack hstack column_stack cumsum diff split array_split hsplit vsplit dsplit "
-    "atleast_1d atleast_2d atleast_3d copy asarray asanyarray ascontiguousarray asfortranarray"
+    "add subtract negative positive real imag conj conjugate sum mean reshape ravel transpose swapaxes "
+    "moveaxis rollaxis squeeze expand_dims broadcast_to flip flipud fliplr rot90 roll tile repeat pad triu "
+    "tril diag trace concatenate stack vstack hstack column_stack cumsum diff split array_split hsplit "
+    "vsplit dsplit atleast_1d atleast_2d atleast_3d copy asarray asanyarray ascontiguousarray asfortranarray"
 )
-_PRODUCTS = "multiply divide true_divide matmul dot inner outer tensordot einsum sin cos log"
+_TRANSFORMS = "fft ifft fftn ifftn fft2 ifft2 fftshift ifftshift"
+_PRODUCTS = "multiply matmul dot inner outer tensordot einsum"
 
-needs_no_values(load, store, mix, spread, ArrayBox.__getitem__, wrapper.concatenate_args, wrapper._astype)
+needs_no_values(ArrayBox.__getitem__, wrapper.concatenate_args, wrapper._astype)
 needs_no_values(*(getattr(np, name) for name in _LINEAR.split() if hasattr(np, name)))
-needs_no_values(*(getattr(np.fft, name) for name in "fft ifft fftn ifftn fft2 ifft2 fftshift ifftshift".split()))
-needs_no_result(*(getattr(np, name) for name in _PRODUCTS.split() if hasattr(np, name)))
-needs_no_result(np.where)
+needs_no_values(*(getattr(np.fft, name) for name in _TRANSFORMS.split()))
+is_linear_in(ALL, *(getattr(np, name) for name in _PRODUCTS.split()))
+is_linear_in(FIRST, np.divide)
+needs_no_result(np.where, np.sin, np.cos, np.log)

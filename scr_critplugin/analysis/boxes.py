@@ -442,9 +442,7 @@ _OF_SHAPE = {
 
 
 @contextmanager
-def recording(
-    *users: Any, values: bool = False
-) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
+def recording(*users: Any, values: bool = False) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
     """Trace inside the block: yields the tape, and a function that boxes a state variable given its name.
 
     `values`: calls are recorded with what their adjoints need.

@@ -92,11 +92,11 @@ def profile(
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit.
     engine : "dependence" or "gradient"
         The element states are those of structural dependence. "gradient" also pulls random cotangents back
-        through the steps that were swept, and reports magnitudes: in `Profile.gradient` and the map's variables.
+        through the steps that were swept, and reports magnitudes, in `Profile.gradient` and in the map.
     mask : "structure" or "gradient"
-        "gradient", with that engine, makes critical elements of magnitude zero inert. The map is then good for
-        this state only, if at all: at another, the output may respond to them. Integers and booleans, and
-        elements whose derivative is unknown, keep their structural state.
+        "gradient", with that engine, makes critical elements of magnitude zero inert. The map is then good
+        for this state only, if at all: at another, the output may respond to them. Integers and booleans,
+        and elements whose derivative is unknown, keep their structural state.
     seed : int
         Start of the random generator.
 
@@ -129,8 +129,8 @@ def profile(
         raise ProfileError(f"engine is {engine!r}; expected 'dependence' or 'gradient'", key="engine")
     if mask not in ("structure", "gradient") or (mask == "gradient" and engine != "gradient"):
         raise ProfileError(
-            f"mask is {mask!r} with engine {engine!r}; expected 'structure', or 'gradient' with the engine of "
-            "that name",
+            f"mask is {mask!r} with engine {engine!r}; expected 'structure', or 'gradient' with the engine "
+            "of that name",
             key="mask",
         )
     program = Program(step, output)

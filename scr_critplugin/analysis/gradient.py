@@ -6,7 +6,8 @@ decide one, since ``derivative == 0`` at one state is not "uncritical" (DESIGN s
 is asked for by name (`with_magnitudes`, ``shrink``); and not even then where a derivative is unknown: what
 reaches the output through something without a rule, or steers the program, stays critical (rule 2).
 
-May import `adjoints`, `masks`, `program`, `sweep`, the map and the errors. Tests: ``tests/test_gradient.py``.
+May import `adjoints` and its tables, `cotangents`, `masks`, `program`, `sweep`, `tape` and the map.
+Tests: ``tests/test_gradient.py``.
 """
 
 from __future__ import annotations
@@ -20,11 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis import sweep
-from scr_critplugin.analysis.adjoints import Ended, Seed, carries, pull_back
+from scr_critplugin.analysis.adjoints import ADJOINTS, Ended, Seed, pull_back
+from scr_critplugin.analysis.compositions import COMPOSED
+from scr_critplugin.analysis.cotangents import carries
 from scr_critplugin.analysis.masks import Mask, everything
+from scr_critplugin.analysis.memory_adjoints import OF_MEMORY
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.criticality import ElementState, Variable
+
+ADJOINTS.update(OF_MEMORY)
+ADJOINTS.update(COMPOSED)
 
 DRAWS = 3
 """Random combinations of the outputs: a derivative that one of them cancels is seen by another."""
@@ -216,7 +223,7 @@ class _Lost:
 def _pulled(
     tape: Tape, needed: list[sweep.Seed], unknown: list[sweep.Seed], ended: Ended
 ) -> tuple[Masks, Masks]:
-    watched: dict[int, Mask] = dict.fromkeys(ended.positions)  # type: ignore[arg-type]
+    watched: dict[int, Mask | None] = dict.fromkeys(ended.positions)
     roots = sweep.needed(tape, needed, watched)
     behind = [(tape.nodes[position], mask) for position, mask in watched.items() if mask is not None]
     return roots, sweep.needed(tape, [*unknown, *behind])

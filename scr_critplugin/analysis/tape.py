@@ -152,7 +152,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.call = _call(function, row, args, kwargs, parent_argnums, self.shape)
         self.position = self.tape.enter(self)
         values = self.tape.values
-        self.saved = None if values is None else values.of_call(function, value, args, kwargs)
+        self.saved = None if values is None else values.of_call(function, value, args, kwargs, parent_argnums)
         self.constant = False
         self.steered = False
         for argnum, parent in zip(parent_argnums, parents, strict=True):

@@ -2,7 +2,7 @@
 
 Programs write into arrays, so a kept array may change before the backward pass comes to it. Memory of traced
 arrays tells when it is about to be written to (`Values.before_write`), and only then is what was kept of it
-copied. Arrays that nobody traces can change at any time: they are copied when they are kept, once per content.
+copied. Arrays that nobody traces can change at any time: they are copied when they are kept, once a content.
 
 Where an adjoint looks at no value (`needs_no_values`), shape and dtype are kept as an array of one NaN.
 
@@ -11,7 +11,7 @@ May import NumPy, autograd's tracer and `masks`. Tests: ``tests/test_gradient.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 _VALUE_FREE: set[Callable[..., Any]] = set()
 _RESULT_FREE: set[Callable[..., Any]] = set()
+_LINEAR_IN: dict[Callable[..., Any], Container[int]] = {}
 
 
 def needs_no_values(*functions: Callable[..., Any]) -> None:
@@ -32,6 +33,12 @@ def needs_no_values(*functions: Callable[..., Any]) -> None:
 def needs_no_result(*functions: Callable[..., Any]) -> None:
     """Declare that the adjoints of these do not look at the result."""
     _RESULT_FREE.update(functions)
+
+
+def is_linear_in(positions: Container[int], *functions: Callable[..., Any]) -> None:
+    """Declare that the adjoint for one of the `positions` looks at the other arguments only."""
+    needs_no_result(*functions)
+    _LINEAR_IN.update(dict.fromkeys(functions, positions))
 
 
 class Cell:
@@ -47,7 +54,7 @@ class Cell:
 class Saved:
     """One call as its adjoint needs it: what was called with what, and what came of it.
 
-    `arguments` opens it; arrays of it must not be changed. `dtype` is that of the result, None for a sequence.
+    `arguments` opens it; its arrays must not be changed. `dtype` is that of the result, None for a sequence.
     """
 
     function: Callable[..., Any] | None
@@ -75,15 +82,25 @@ class Values:
         return Saved(None, _dtype_of(value))
 
     def of_call(
-        self, function: Callable[..., Any], value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        function: Callable[..., Any],
+        value: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        argnums: tuple[int, ...],
     ) -> Saved:
-        """What to keep of a call of the raw `function`."""
-        no_values, no_result = function in _VALUE_FREE, function in _RESULT_FREE
+        """What to keep of a call of the raw `function`, whose arguments `argnums` depend on the state."""
+        free: Container[int] = range(len(args)) if function in _VALUE_FREE else ()
+        if len(argnums) == 1 and argnums[0] in _LINEAR_IN.get(function, ()):
+            free = argnums
         return Saved(
             function,
             _dtype_of(value),
-            _stand_in(value) if no_result else self._keep(value, is_result=True),
-            tuple(_stand_in(arg) if no_values and _is_float(arg) else self._keep(arg) for arg in args),
+            _stand_in(value) if function in _RESULT_FREE else self._keep(value, is_result=True),
+            tuple(
+                _stand_in(arg) if i in free and _is_float(arg) else self._keep(arg)
+                for i, arg in enumerate(args)
+            ),
             {name: self._keep(option) for name, option in kwargs.items()},
         )
 
