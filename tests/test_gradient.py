@@ -1,8 +1,9 @@
-"""Gradients: every rule against finite differences, in-place programs too; and what `profile` makes of them."""
+"""Gradients: rules and programs against finite differences and autograd, and what `profile` makes of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import autograd.numpy as anp
@@ -18,7 +19,7 @@ from test_inplace import CONSTRUCTS, STATEMENT, N, State, copied, program, start
 from scr_critplugin.analysis import profile
 from scr_critplugin.analysis.adjoints import Ended, pull_back
 from scr_critplugin.analysis.boxes import recording
-from scr_critplugin.analysis.gradient import gradient
+from scr_critplugin.analysis.gradient import _backwards, united
 from scr_critplugin.analysis.program import Program, leaves
 from scr_critplugin.criticality import CriticalityMap, ElementState
 from scr_critplugin.errors import ProfileError
@@ -36,7 +37,7 @@ def is_float(value: Any) -> bool:
 
 
 def along(cotangent: Any, value: Any) -> float:
-    """The real number that `value` moves: real parts times real parts, imaginary ones with autograd's sign."""
+    """The real number that a result `value` gives, in autograd's convention for complex numbers."""
     return float(np.sum(np.real(cotangent * np.asarray(value))))
 
 
@@ -89,10 +90,36 @@ def by_differences(
 # ---- every primitive ----
 
 
-@pytest.mark.parametrize("case", [*CASES, *UFUNC_CASES], ids=lambda case: case.label)
+NO_DERIVATIVE = (
+    "all any argmax argmin argsort argpartition count_nonzero round around fix floor ceil rint trunc sign "
+    "iscomplex isreal isneginf isposinf isclose allclose array_equal array_equiv isin isfinite isinf isnan "
+    "signbit greater greater_equal less less_equal equal not_equal logical_and logical_or logical_not "
+    "logical_xor floor_divide frexp nextafter spacing heaviside "
+)
+NOT_WRITTEN_DOWN = (
+    "modf divmod container_take cumprod nancumprod nanprod median nanmedian percentile quantile "
+    "nanpercentile nanquantile convolve correlate cov corrcoef interp vander i0 hfft ihfft full sort_complex "
+    "ldexp betainc gammainc gammaincc iv ive jv yn "
+)
+FOR_SOME_ARGUMENTS = "rfft rfft2 rfftn diff einsum gradient sort partition"
+ENDS = set((NO_DERIVATIVE + NOT_WRITTEN_DOWN + FOR_SOME_ARGUMENTS).split())
+"""Functions whose derivatives may end. All others must be right."""
+
+
+def off_the_kinks(case: Case) -> dict[str, np.ndarray[Any, Any]]:
+    """The inputs, so that no function of several of them is tried where they are equal."""
+    inputs = {f"x{i}": value for i, value in enumerate(case.inputs)}
+    return {k: v * (1 - i / 37) if is_float(v) else v for i, (k, v) in enumerate(inputs.items())}
+
+
+# There are no finite differences of single precision: see test_gradient_of_a_conversion.
+TRIED = [case for case in [*CASES, *UFUNC_CASES] if case.label != "astype"]
+
+
+@pytest.mark.parametrize("case", TRIED, ids=lambda case: case.label)
 def test_gradient_is_right_or_its_end_is_named(case: Case) -> None:
     available(case)
-    inputs = {f"x{i}": value for i, value in enumerate(case.inputs)}
+    inputs = off_the_kinks(case)
 
     def function(**named: Any) -> Any:
         return case.function(*named.values())
@@ -100,6 +127,7 @@ def test_gradient_is_right_or_its_end_is_named(case: Case) -> None:
     with np.errstate(all="ignore"):
         found, cotangents, ended = pulled(function, inputs)
         expected = by_differences(function, inputs, cotangents)
+    assert ended.names <= ENDS
     if ended.names:
         return
     for name, value in expected.items():
@@ -256,3 +284,278 @@ def test_gradient_of_any_in_place_program(statements: Any) -> None:
     expected = by_differences(function, start(), cotangents)
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+# ---- profile ----
+
+
+def relu_and_product(s: State) -> State:
+    return {"x": np.maximum(s["x"], 0.0), "y": s["y"] * 1.0, "z": s["z"] * s["y"], "k": s["k"] + 1}
+
+
+def product_state() -> State:
+    return {
+        "x": np.array([-1.0, 2.0, 3.0]),
+        "y": np.array([0.0, 1.0, 0.0]),
+        "z": np.array([5.0, 0.0, 7.0]),
+        "k": np.arange(3),
+    }
+
+
+def everything_of(state: State) -> Any:
+    return [state["x"], state["z"]]
+
+
+def test_magnitudes_are_derivatives() -> None:
+    def step(s: State) -> State:
+        return {"x": s["x"] * 1.0, "n": s["n"]}
+
+    def output(s: State) -> Any:
+        return np.sum(s["x"] ** 3) + 0.0 * s["n"][0]
+
+    state = {"x": np.array([-1.0, 2.0, 0.5, 0.0]), "n": np.arange(2)}
+    found = profile(step, state, output, steps=1, engine="gradient").gradient
+    assert found is not None
+    magnitudes = found.magnitudes["x"]
+    assert magnitudes.dtype == np.float32
+    np.testing.assert_allclose(magnitudes / magnitudes[0], state["x"] ** 2, rtol=1e-6)
+    assert set(found.magnitudes) == {"x"}
+    assert (found.draws, found.steps) == (3, 1)
+
+
+def test_zeros_are_counted_and_decide_nothing() -> None:
+    plain = profile(relu_and_product, product_state(), everything_of)
+    found = profile(relu_and_product, product_state(), everything_of, engine="gradient")
+    assert found.map.compare(plain.map).identical
+    assert found.gradient is not None
+    assert found.gradient.zero == {"x": 1, "y": 1, "z": 2}
+    assert found.map["z"].magnitudes is not None
+    assert (found.map["z"].magnitudes == 0).tolist() == [True, False, True]
+    assert found.map["k"].magnitudes is None
+    assert plain.gradient is None
+    assert all(variable.magnitudes is None for variable in plain.map.values())
+
+
+def test_zeros_shrink_the_mask_by_name_only_and_the_map_says_so() -> None:
+    found = profile(
+        relu_and_product, product_state(), everything_of, engine="gradient", mask="gradient", validate=None
+    )
+    states = {name: variable.states.tolist() for name, variable in found.map.items()}
+    critical, inert = ElementState.CRITICAL, ElementState.INERT
+    assert states["x"] == [inert, critical, critical]
+    assert states["y"] == [critical, inert, critical]
+    assert states["z"] == [inert, critical, inert]
+    assert found.map.provenance["mask"] == "gradient"
+    assert found.map.provenance["engine"] == "gradient"
+    assert found.map.provenance["gradient"]["critical_with_zero_gradient"] == {"x": 1, "y": 1, "z": 2}
+    kept = profile(relu_and_product, product_state(), everything_of, engine="gradient", validate=None)
+    assert kept.map.provenance["mask"] == "structure"
+
+
+def test_poison_has_the_last_word_on_a_shrunk_mask() -> None:
+    try:
+        found = profile(
+            relu_and_product, product_state(), everything_of, engine="gradient", mask="gradient", steps=1
+        )
+    except ProfileError:
+        return
+    # NaN times zero is NaN: the zero was an accident, and the elements were widened back.
+    assert found.map["z"].critical.all()
+
+
+def test_integers_and_booleans_are_untouched_by_the_gradient_mask() -> None:
+    def step(s: State) -> State:
+        return {"n": s["n"] + 1, "flags": s["flags"], "x": s["x"] * 0.0}
+
+    def output(s: State) -> Any:
+        return [s["n"] * 1.5, s["flags"] * 2.0, s["x"]]
+
+    state = {"n": np.arange(3), "flags": np.array([True, False]), "x": np.ones(2)}
+    found = profile(step, state, output, engine="gradient", mask="gradient", steps=1, validate=None)
+    assert found.map["n"].critical.all()
+    assert found.map["flags"].critical.all()
+    assert not found.map["x"].critical.any()
+    assert found.gradient is not None
+    assert found.gradient.without_rule == ()
+
+
+def test_what_has_no_derivative_is_named_and_stays_critical() -> None:
+    def step(s: State) -> State:
+        positive = np.where(s["a"] > 0.5, s["b"], 2.0)
+        return {"a": s["a"] * 0.0, "b": positive, "c": np.floor(s["c"]), "d": s["d"] * 0.0}
+
+    def output(s: State) -> Any:
+        return list(s.values())
+
+    state = {name: np.linspace(0.1, 0.9, 4) for name in "abcd"}
+    found = profile(step, state, output, engine="gradient", mask="gradient", steps=1, validate=None)
+    assert found.gradient is not None
+    assert found.gradient.without_rule == ("floor", "greater")
+    for name in "ac":
+        assert (found.gradient.magnitudes[name] == 0).all()
+        assert found.gradient.unknown[name].all()
+        assert found.map[name].critical.all()
+    assert not found.map["d"].critical.any()
+    assert found.map["b"].critical.tolist() == [False, False, True, True]
+    assert found.gradient.zero == {"a": 0, "b": 2, "c": 0, "d": 4}
+
+
+def test_what_steers_stays_critical_under_the_gradient_mask() -> None:
+    def step(s: State) -> State:
+        return {"x": s["x"] * (2.0 if s["limit"][0] > 1.0 else 3.0), "limit": s["limit"] * 1.0}
+
+    def output(s: State) -> Any:
+        return s["x"]
+
+    state = {"x": np.ones(2), "limit": np.array([0.5, 0.7])}
+    found = profile(step, state, output, engine="gradient", mask="gradient", steps=1, validate=None)
+    assert found.gradient is not None
+    assert (found.gradient.magnitudes["limit"] == 0).all()
+    assert found.map["limit"].critical.tolist() == [True, False]
+
+
+def test_something_without_a_rule_that_is_not_needed_hides_nothing() -> None:
+    def step(s: State) -> State:
+        return {"x": s["x"] * 0.0, "log": np.floor(s["x"])}
+
+    def output(s: State) -> Any:
+        return s["x"]
+
+    found = profile(
+        step,
+        {"x": np.ones(2), "log": np.ones(2)},
+        output,
+        engine="gradient",
+        mask="gradient",
+        steps=1,
+        validate=None,
+    )
+    assert found.gradient is not None
+    assert not found.gradient.unknown["x"].any()
+    assert not found.map["x"].critical.any()
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+def test_all_steps_to_the_output_count(steps: int) -> None:
+    def step(s: State) -> None:
+        s["belt"][:-1] = 2.0 * s["belt"][1:]
+        s["belt"][-1] = 0.0
+
+    def output(s: State) -> Any:
+        return s["belt"][0]
+
+    found = profile(step, {"belt": np.ones(8)}, output, steps=steps, engine="gradient").gradient
+    assert found is not None
+    assert found.steps == steps
+    assert np.flatnonzero(found.magnitudes["belt"]).tolist() == list(range(1, steps + 1))
+
+
+def test_a_run_of_any_length_is_looked_at_until_the_masks_stand() -> None:
+    def step(s: State) -> State:
+        return {"belt": np.concatenate([2.0 * s["belt"][1:], np.zeros(1)])}
+
+    def output(s: State) -> Any:
+        return s["belt"][0]
+
+    found = profile(step, {"belt": np.ones(8)}, output, engine="gradient")
+    assert found.gradient is not None
+    assert found.gradient.steps == found.steps_swept
+    assert np.array_equal(found.gradient.magnitudes["belt"] != 0, found.map["belt"].critical)
+
+
+@given(st.integers(1, 30))
+def test_states_come_backwards_and_few_are_held(steps: int) -> None:
+    def step(s: State) -> State:
+        return {"x": s["x"] + 1.0}
+
+    found = [float(state["x"]) for state in _backwards(Program(step, step), {"x": np.float64(0.0)}, steps)]
+    assert found == [float(n) for n in reversed(range(steps))]
+
+
+def test_complex_and_single_precision_variables() -> None:
+    def step(s: State) -> State:
+        return {"z": s["z"] * (3.0 + 4.0j), "f": np.float32(2.0) * s["f"]}
+
+    def output(s: State) -> Any:
+        return [np.sum(s["z"]), np.sum(s["f"])]
+
+    state = {"z": np.array([1.0 + 1.0j, 0.0, -2.0j]), "f": np.ones(3, np.float32)}
+    found = profile(step, state, output, steps=1, engine="gradient").gradient
+    assert found is not None
+    for name in ("z", "f"):
+        assert found.magnitudes[name].dtype == np.float32
+        np.testing.assert_allclose(found.magnitudes[name], found.magnitudes[name][0])
+        assert found.magnitudes[name][0] > 0
+
+
+def test_the_seed_decides_the_numbers_and_nothing_else_changes() -> None:
+    state = product_state()
+    before = copied(state)
+
+    def magnitudes(seed: int) -> Any:
+        found = profile(relu_and_product, state, everything_of, engine="gradient", seed=seed)
+        assert found.gradient is not None
+        assert found.gradient.seed == seed
+        return found.gradient.magnitudes
+
+    one, again, other = magnitudes(1), magnitudes(1), magnitudes(2)
+    assert all(np.array_equal(one[name], again[name]) for name in one)
+    assert not np.array_equal(one["x"], other["x"])
+    assert all(np.array_equal(one[name] == 0, other[name] == 0) for name in one)
+    assert all(np.array_equal(state[name], before[name]) for name in state)
+
+
+def test_an_undefined_derivative_is_no_zero() -> None:
+    def step(s: State) -> State:
+        return {"x": np.sqrt(np.abs(s["x"]))}
+
+    def output(s: State) -> Any:
+        return s["x"]
+
+    with np.errstate(all="ignore"):
+        found = profile(
+            step, {"x": np.array([0.0, 4.0])}, output, engine="gradient", mask="gradient", steps=1
+        )
+    assert found.map["x"].critical.all()
+    assert found.map["x"].magnitudes is not None
+    assert not (found.map["x"].magnitudes == 0).any()
+
+
+def test_several_gradients_are_united_by_the_largest() -> None:
+    first, second = product_state(), product_state()
+    second["y"][0] = 4.0
+    found = [profile(relu_and_product, state, everything_of, engine="gradient") for state in (first, second)]
+    gradients = [each.gradient for each in found if each.gradient is not None]
+    together = united(gradients, found[0].map.union(found[1].map))
+    for name in "xyz":
+        expected = np.maximum(gradients[0].magnitudes[name], gradients[1].magnitudes[name])
+        assert np.array_equal(together.magnitudes[name], expected)
+    assert together.zero == {"x": 1, "y": 1, "z": 1}
+
+
+def test_a_map_with_magnitudes_is_saved(tmp_path: Path) -> None:
+    found = profile(relu_and_product, product_state(), everything_of, engine="gradient")
+    found.map.save(tmp_path / "m")
+    loaded = CriticalityMap.load(tmp_path / "m")
+    assert loaded == found.map
+    assert loaded["z"].magnitudes is not None
+
+
+def test_no_values_are_kept_without_need() -> None:
+    with recording(relu_and_product) as (tape, box):
+        relu_and_product({name: box(name, value) for name, value in product_state().items()})
+    assert all(node.saved is None for node in tape.nodes)
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"engine": "magic"}, "engine"),
+        ({"engine": "gradient", "mask": "magic"}, "mask"),
+        ({"mask": "gradient"}, "mask"),
+    ],
+)
+def test_unknown_engines_and_masks_are_refused(options: dict[str, Any], key: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        profile(relu_and_product, product_state(), everything_of, **options)
+    assert caught.value.key == key
