@@ -19,7 +19,7 @@ from test_inplace import CONSTRUCTS, STATEMENT, N, State, copied, program, start
 from scr_critplugin.analysis import profile
 from scr_critplugin.analysis.adjoints import Ended, pull_back
 from scr_critplugin.analysis.boxes import recording
-from scr_critplugin.analysis.gradient import _backwards, united
+from scr_critplugin.analysis.gradient import _backwards
 from scr_critplugin.analysis.program import Program, leaves
 from scr_critplugin.criticality import CriticalityMap, ElementState
 from scr_critplugin.errors import ProfileError
@@ -400,6 +400,30 @@ def test_what_has_no_derivative_is_named_and_stays_critical() -> None:
     assert found.gradient.zero == {"a": 0, "b": 2, "c": 0, "d": 4}
 
 
+def test_reads_and_writes_at_places_that_the_state_tells() -> None:
+    def step(s: State) -> State:
+        at = s["k"]
+        work = s["a"] * 1.0
+        work[at] = s["b"][:2]
+        np.add.at(work, at + 1, s["b"][2:])
+        taken = s["a"][(at,)] * s["a"][at]
+        return {"a": work, "b": np.concatenate([taken, s["b"][s["b"] > 0.25][:2]]), "k": at}
+
+    state = {"a": np.linspace(0.3, 1.9, 6), "b": np.linspace(0.2, 0.7, 4), "k": np.array([3, 0])}
+
+    def function(a: Any, b: Any) -> Any:
+        return list(step({"a": a, "b": b, "k": state["k"]}).values())[:2]
+
+    found = profile(step, state, lambda s: [s["a"], s["b"]], steps=1, engine="gradient").gradient
+    assert found is not None
+    assert "__getitem__" not in found.without_rule
+    floats = {name: state[name] for name in "ab"}
+    _, cotangents, _ = pulled(function, floats)
+    expected = by_differences(function, floats, cotangents)
+    for name in floats:
+        assert np.array_equal(found.magnitudes[name] != 0, expected[name] != 0)
+
+
 def test_what_steers_stays_critical_under_the_gradient_mask() -> None:
     def step(s: State) -> State:
         return {"x": s["x"] * (2.0 if s["limit"][0] > 1.0 else 3.0), "limit": s["limit"] * 1.0}
@@ -468,8 +492,11 @@ def test_states_come_backwards_and_few_are_held(steps: int) -> None:
     def step(s: State) -> State:
         return {"x": s["x"] + 1.0}
 
-    found = [float(state["x"]) for state in _backwards(Program(step, step), {"x": np.float64(0.0)}, steps)]
-    assert found == [float(n) for n in reversed(range(steps))]
+    found = [
+        (number, float(state["x"]))
+        for number, state in _backwards(Program(step, step), {"x": np.float64(0.0)}, steps)
+    ]
+    assert found == [(n + 1, float(n)) for n in reversed(range(steps))]
 
 
 def test_complex_and_single_precision_variables() -> None:
@@ -521,16 +548,30 @@ def test_an_undefined_derivative_is_no_zero() -> None:
     assert not (found.map["x"].magnitudes == 0).any()
 
 
-def test_several_gradients_are_united_by_the_largest() -> None:
+def test_several_inputs_and_points_have_the_largest_magnitudes() -> None:
     first, second = product_state(), product_state()
     second["y"][0] = 4.0
-    found = [profile(relu_and_product, state, everything_of, engine="gradient") for state in (first, second)]
-    gradients = [each.gradient for each in found if each.gradient is not None]
-    together = united(gradients, found[0].map.union(found[1].map))
+    singles = [
+        profile(relu_and_product, state, everything_of, engine="gradient") for state in (first, second)
+    ]
+    found = profile(relu_and_product, [first, second], everything_of, engine="gradient")
+    assert found.gradient is not None
+    gradients = [each.gradient for each in singles if each.gradient is not None]
     for name in "xyz":
         expected = np.maximum(gradients[0].magnitudes[name], gradients[1].magnitudes[name])
-        assert np.array_equal(together.magnitudes[name], expected)
-    assert together.zero == {"x": 1, "y": 1, "z": 1}
+        assert np.array_equal(found.gradient.magnitudes[name], expected)
+        assert np.array_equal(found.map[name].magnitudes, expected)
+    assert found.gradient.zero == {"x": 1, "y": 1, "z": 1}
+    shrunk = profile(
+        relu_and_product,
+        [first, second],
+        everything_of,
+        at=[0, 1],
+        engine="gradient",
+        mask="gradient",
+        validate=None,
+    )
+    assert shrunk.map["z"].critical.tolist() == [True, True, False]
 
 
 def test_a_map_with_magnitudes_is_saved(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ Tests: ``tests/test_dependence*.py``,
 ``tests/test_inplace.py``.
 """
 
+from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.dependence import Profile, profile
 from scr_critplugin.analysis.gradient import Gradient
 from scr_critplugin.analysis.poison import PoisonReport
-from scr_critplugin.analysis.tape import Sink
+from scr_critplugin.analysis.sinks import Sink
 
-__all__ = ["Gradient", "PoisonReport", "Profile", "Sink", "profile"]
+__all__ = ["Branch", "Gradient", "PoisonReport", "Profile", "Sink", "profile"]

@@ -27,8 +27,15 @@ from autograd.tracer import trace_primitives_map
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis.calls import Call
-from scr_critplugin.analysis.cotangents import Cotangents, NoRuleError, add_at, carries, unbroadcast
-from scr_critplugin.analysis.rules import ALL, FIRST
+from scr_critplugin.analysis.cotangents import (
+    Cotangents,
+    NoRuleError,
+    add_at,
+    carries,
+    unbroadcast,
+    value_shape,
+)
+from scr_critplugin.analysis.rules import ALL, FIRST, getitem_where
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.analysis.values import Saved, is_linear_in, needs_no_result, needs_no_values
 
@@ -186,7 +193,7 @@ def _masked_ufunc(step: PullBack, cotangent: Any) -> None:
     for (_, parent), part in zip(step.parents(), parts, strict=True):
         whole = np.zeros(shape, np.result_type(part, np.float64))
         whole[chosen] = part
-        step.cotangents.add(parent, unbroadcast(whole, parent.shape), own=True)
+        step.cotangents.add(parent, unbroadcast(whole, value_shape(parent)), own=True)
 
 
 # ---- moving elements ----
@@ -219,7 +226,8 @@ def _moved(step: PullBack, cotangent: Any) -> None:
 
 
 def _is_float(value: Any) -> bool:
-    return isinstance(value, (float, complex)) or getattr(value, "dtype", np.dtype(int)).kind in "fc"
+    array = isinstance(value, (np.ndarray, np.generic))
+    return value.dtype.kind in "fc" if array else isinstance(value, (float, complex))
 
 
 def _add_at_numbers(numbers: Any, cotangent: Any, flat: NDArray[Any]) -> None:
@@ -266,7 +274,7 @@ def _selected(step: PullBack, cotangent: Any) -> None:
             steers = True
             continue
         chosen = np.where(condition, cotangent, 0) if argnum == 1 else np.where(condition, 0, cotangent)
-        step.cotangents.add(parent, unbroadcast(chosen, parent.shape), own=True)
+        step.cotangents.add(parent, unbroadcast(chosen, value_shape(parent)), own=True)
     if steers:
         raise NoRuleError
 
@@ -292,7 +300,8 @@ for _function, _adjoint in {
     np.sort: _sorted,
     np.partition: _sorted,
     np.unwrap: _identity,
-    ArrayBox.__getitem__: _indexed,
+    ArrayBox.__getitem__.fun: _indexed,
+    getitem_where.fun: _indexed,
     np.copy: _identity,
     np.asarray: _identity,
     np.asanyarray: _identity,
@@ -313,7 +322,7 @@ _LINEAR = (
 _TRANSFORMS = "fft ifft fftn ifftn fft2 ifft2 fftshift ifftshift"
 _PRODUCTS = "multiply matmul dot inner outer tensordot einsum"
 
-needs_no_values(ArrayBox.__getitem__, wrapper.concatenate_args, wrapper._astype)
+needs_no_values(ArrayBox.__getitem__.fun, getitem_where.fun, wrapper.concatenate_args, wrapper._astype)
 needs_no_values(*(getattr(np, name) for name in _LINEAR.split() if hasattr(np, name)))
 needs_no_values(*(getattr(np.fft, name) for name in _TRANSFORMS.split()))
 is_linear_in(ALL, *(getattr(np, name) for name in _PRODUCTS.split()))

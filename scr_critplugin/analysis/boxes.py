@@ -17,6 +17,7 @@ May import autograd, `memory`, `namespaces`, `tape` and `writes`. Tests: ``tests
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ from autograd.tracer import Box, getval, isbox, new_box, trace_primitives_map, t
 from scr_critplugin.analysis import writes
 from scr_critplugin.analysis.memory import ACCUMULATORS, Memory, memory_of
 from scr_critplugin.analysis.namespaces import plain_numpy_of
+from scr_critplugin.analysis.rules import getitem_where
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.errors import ProfileError
 
@@ -94,14 +96,35 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
             self._node.tape.leave(self._node, kind)
         return self._value
 
+    def _taken(self, kind: str, convert: Callable[[Any], Any]) -> Any:
+        """What `convert` makes of the bare value; recorded as leaving, with this outcome."""
+        node = self._node
+        if not isinstance(node, DependenceNode):
+            return convert(self._value)
+        try:
+            outcome = convert(self._value)
+        except TypeError:
+            # Shape and dtype decide that, not the value.
+            raise
+        except Exception:
+            node.tape.leave(node, kind)
+            raise
+        place = node.tape.leave(node, kind)
+        if place is not None:
+            node.tape.note(place, outcome)
+        return outcome
+
     def _frozen(self, kind: str) -> Any:
+        """The bare value as it is now. A single integer or truth value is noted: programs decide on these."""
+        if np.ndim(getval(self._value)) == 0 and np.result_type(getval(self._value)).kind in "biu":
+            return self._taken(kind, _snapshot)
         return _snapshot(self._leave(kind))
 
     def __bool__(self) -> bool:
-        return bool(self._leave("bool"))
+        return bool(self._taken("bool", bool))
 
     def __int__(self) -> int:
-        return int(self._leave("int"))
+        return int(self._taken("int", int))
 
     def __float__(self) -> float:
         return float(self._leave("float"))
@@ -110,10 +133,19 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         return complex(self._leave("complex"))
 
     def __index__(self) -> int:
-        return operator.index(self._leave("index"))
+        return operator.index(self._taken("index", operator.index))
 
     def __round__(self, digits: int | None = None) -> Any:
-        return round(self._leave("round"), digits)
+        return self._taken("round", lambda value: round(value, digits))
+
+    def __trunc__(self) -> int:
+        return int(self._taken("int", math.trunc))
+
+    def __floor__(self) -> int:
+        return int(self._taken("round", math.floor))
+
+    def __ceil__(self) -> int:
+        return int(self._taken("round", math.ceil))
 
     def __str__(self) -> str:
         return str(self._leave("text"))
@@ -163,6 +195,10 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     # ---- what autograd's ArrayBox lacks ----
 
     def __getitem__(self, index: Any) -> Any:
+        deciding = [] if isinstance(index, TracedArray) else list(_varying(index))
+        if deciding:
+            # They go along as arguments, which is recorded.
+            return getitem_where(self, _bare_index(index, getval), *deciding)
         index = _bare_index(index)
         memory = self._memory
         if memory is None or not writes.is_basic(index):
@@ -177,7 +213,10 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         return (self[i] for i in range(len(self)))
 
     def __hash__(self) -> int:
-        return id(self)
+        # Sets and dicts find numbers by value; then they compare, which is recorded too.
+        if np.ndim(getval(self._value)):
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return int(self._taken("hash", _hash_of_number))
 
     @property
     def real(self) -> Any:
@@ -356,20 +395,24 @@ TracedArray.__pos__ = lambda self: anp.positive(self)
 Box.types.add(TracedArray)
 
 
-def _bare_index(index: Any) -> Any:
+def _taken_as_index(part: TracedArray) -> Any:
+    return part._taken("index", _snapshot)
+
+
+def _bare_index(index: Any, take: Callable[[TracedArray], Any] = _taken_as_index) -> Any:
     """`index` without traced values inside a tuple, list or slice: autograd unboxes only a bare one."""
     if isinstance(index, (tuple, list)):
-        return type(index)(_bare_part(part) for part in index)
-    return _bare_part(index) if isinstance(index, slice) or _is_constant(index) else index
+        return type(index)(_bare_part(part, take) for part in index)
+    return _bare_part(index, take) if isinstance(index, slice) or _is_constant(index) else index
 
 
-def _bare_part(part: Any) -> Any:
+def _bare_part(part: Any, take: Callable[[TracedArray], Any]) -> Any:
     if isinstance(part, TracedArray):
-        return _bare_part(part._leave("index"))
+        return _bare_part(take(part), take)
     if isinstance(part, slice):
-        return slice(*(_bare_part(bound) for bound in (part.start, part.stop, part.step)))
+        return slice(*(_bare_part(bound, take) for bound in (part.start, part.stop, part.step)))
     if isinstance(part, list):
-        return [_bare_part(member) for member in part]
+        return [_bare_part(member, take) for member in part]
     return part
 
 
@@ -378,19 +421,30 @@ def _written_index(index: Any, kind: str) -> tuple[Any, bool]:
     steered = _varies(index)
     if isinstance(index, TracedArray):
         return _snapshot(index._leave(kind)), steered
-    return _bare_index(index), steered
+    return _bare_index(index, lambda part: part._leave(kind)), steered
 
 
 def _varies(index: Any) -> bool:
-    if isinstance(index, (tuple, list)):
-        return any(_varies(part) for part in index)
+    return any(True for _ in _varying(index))
+
+
+def _varying(index: Any) -> Iterator[TracedArray]:
+    """The traced values in an index that depend on the state."""
     if isinstance(index, slice):
-        return any(_varies(bound) for bound in (index.start, index.stop, index.step))
-    return isinstance(index, TracedArray) and not _is_constant(index)
+        index = (index.start, index.stop, index.step)
+    if isinstance(index, (tuple, list)):
+        for part in index:
+            yield from _varying(part)
+    elif isinstance(index, TracedArray) and not _is_constant(index):
+        yield index
 
 
 def _is_constant(value: Any) -> bool:
     return isinstance(value, TracedArray) and getattr(value._node, "constant", False)
+
+
+def _hash_of_number(value: Any) -> int:
+    return hash(value[()] if isinstance(value, np.ndarray) else value)
 
 
 def _bare(value: Any) -> Any:

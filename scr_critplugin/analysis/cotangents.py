@@ -54,9 +54,7 @@ class Cotangents:
         if not self._own[position]:
             dtype = working_dtype(cast(np.dtype[Any], cast(Saved, node.saved).dtype))
             fresh = (
-                np.zeros(cast("tuple[int, ...]", node.shape), dtype)
-                if present is None
-                else np.array(present, dtype, order="C")
+                np.zeros(value_shape(node), dtype) if present is None else np.array(present, dtype, order="C")
             )
             self._sums[position], self._own[position] = fresh, True
         return cast("NDArray[Any]", self._sums[position])
@@ -74,6 +72,11 @@ def carries(node: DependenceNode) -> bool:
     """True if the node's value can have a derivative: floating-point numbers, or a sequence."""
     dtype = cast(Saved, node.saved).dtype
     return dtype is None or dtype.kind in "fc"
+
+
+def value_shape(node: DependenceNode) -> tuple[int, ...]:
+    """Shape of the node's value, also where other values would have another."""
+    return cast("tuple[int, ...]", cast(Saved, node.saved).shape)
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -3,25 +3,35 @@
 One step is recorded on a tape of primitives; boolean masks are swept backward through it. An element is
 critical if the output after any later step can depend on it through the structure of the computation,
 whatever the values: ``derivative == 0`` is not the criterion (DESIGN section 4, rule 3; section 7 for the
-recurrence).
+recurrence). Several checkpoints and inputs are profiled one after the other and united (`union`).
 
-May import the rest of `analysis`, the map and the errors. Tests: ``tests/test_dependence.py``.
+May import the rest of `analysis`, the map and the errors. Tests: ``tests/test_dependence.py``,
+``tests/test_control.py``.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from scr_critplugin.analysis.gradient import Gradient, gradient, with_magnitudes
-from scr_critplugin.analysis.history import Window, record
+from scr_critplugin.analysis.branches import Branch
+from scr_critplugin.analysis.gradient import Gradient, gradient, united_gradients, with_magnitudes
+from scr_critplugin.analysis.history import record
 from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
-from scr_critplugin.analysis.program import Output, Program, Step, checked_state
+from scr_critplugin.analysis.program import Output, Program, State, Step
 from scr_critplugin.analysis.recurrence import states_of
-from scr_critplugin.analysis.tape import Sink
-from scr_critplugin.criticality import CriticalityMap
+from scr_critplugin.analysis.sinks import Sink, sinks_of
+from scr_critplugin.analysis.union import (
+    ObservedProgram,
+    Point,
+    checked_inputs,
+    checked_steps,
+    points_of,
+    united,
+)
+from scr_critplugin.criticality import CriticalityMap, Variable
 from scr_critplugin.errors import ProfileError
 
 
@@ -32,14 +42,19 @@ class Profile:
     Attributes
     ----------
     map : CriticalityMap
-        Element states of every state variable.
+        Element states of every state variable, united over all points and inputs.
     sinks : tuple of Sink
-        Places where values left the data flow (branches, casts, indices, unknown primitives). What feeds them
-        is critical. Without any, the map does not hang on the state it was taken at.
+        Places where values left the data flow (branches, casts, indices, unknown primitives), each with the
+        elements that fed it. These are critical, unless `control` was "report" and the sink only steers.
+        Without any, the map does not hang on the state it was taken at.
+    branches : tuple of Branch
+        Places where recorded runs (steps, points, inputs) went on differently. The map holds what depends on
+        the sides taken in any of them; another input may take yet another.
     stationary : bool or None
-        Whether two successive steps had the same structure; None if only the given steps were recorded.
+        Whether two successive steps had the same structure, at every point; None if only the given steps were
+        recorded.
     steps_swept : int
-        Number of steps the masks were swept through.
+        Number of steps the masks were swept through; the largest of all points.
     primitives : int
         Number of primitive calls on the tape of the first step.
     poison : PoisonReport or None
@@ -50,6 +65,7 @@ class Profile:
 
     map: CriticalityMap
     sinks: tuple[Sink, ...]
+    branches: tuple[Branch, ...]
     stationary: bool | None
     steps_swept: int
     primitives: int
@@ -59,11 +75,12 @@ class Profile:
 
 def profile(
     step: Step,
-    state: Mapping[str, Any],
+    state: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     output: Output,
     *,
-    at: int | None = None,
+    at: int | Sequence[int] | None = None,
     steps: int | None = None,
+    control: Literal["sink", "report"] = "sink",
     validate: Literal["poison"] | None = "poison",
     engine: Literal["dependence", "gradient"] = "dependence",
     mask: Literal["structure", "gradient"] = "structure",
@@ -77,25 +94,38 @@ def profile(
         Takes the state, a dict of names to arrays and scalars, and returns the next one (or changes the dict
         and returns None). Ordinary NumPy: it may write to the arrays it is given and to its own, by
         views, ``out=`` and in-place operators. NumPy through ``autograd.numpy`` or plain ``numpy``.
-    state : mapping of str to array or scalar
+    state : mapping of str to array or scalar, or sequence of such mappings
         The checkpoint variables. Arrays of float, complex, int or bool and float or complex scalars are
-        analysed; Python integers and booleans, text, and anything else are critical.
+        analysed; Python integers and booleans, text, and anything else are critical. Several mappings, of the
+        same names, shapes and types, are other inputs or other random seeds of the same program: each is
+        profiled, and an element that is critical for one is critical.
     output : callable
         Takes a state, returns a nest of dicts, lists and tuples of arrays and scalars: what the run is for.
-    at : int, optional
-        Take the checkpoint after that many plain steps from `state`. Default: at `state` itself.
+    at : int or sequence of int, optional
+        Take the checkpoint after that many plain steps from `state`. Default: at `state` itself. Several: the
+        map is for a checkpoint at any of them.
     steps : int, optional
         Number of steps, at least 1, from the checkpoint to the end of the run; each is recorded. The output
         counts after each of them. None: for a run of any length of at least one step. The structure of the
         step must then be the same in two successive steps, and masks are swept to their fixed point.
+    control : "sink" or "report"
+        What becomes of values that only steer: they decide a branch or the length of a loop, are cast to a
+        bare ``bool``, ``int``, ``float`` or ``complex``, are an index that is read at or another steering
+        argument of a known function, or become text. "sink": they count as outputs, so what feeds them is
+        critical. "report": they are listed in `Profile.sinks` and do not count. The map then holds for
+        restarts that decide as the recorded run did, although elements that fed the decision are lost. A
+        steering argument of a traced call stays part of the data flow: what is selected depends on it, and on
+        all that may be selected. Values that leave otherwise (into functions unknown here, as arrays, as the
+        index of a write) count in either case.
     validate : "poison" or None
-        Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit.
+        Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
+        at every point, with the united map.
     engine : "dependence" or "gradient"
         The element states are those of structural dependence. "gradient" also pulls random cotangents back
         through the steps that were swept, and reports magnitudes, in `Profile.gradient` and in the map.
     mask : "structure" or "gradient"
         "gradient", with that engine, makes critical elements of magnitude zero inert. The map is then good
-        for this state only, if at all: at another, the output may respond to them. Integers and booleans,
+        for these states only, if at all: at another, the output may respond to them. Integers and booleans,
         and elements whose derivative is unknown, keep their structural state.
     seed : int
         Start of the random generator.
@@ -107,7 +137,8 @@ def profile(
     Raises
     ------
     ProfileError
-        The state or what step or output return is not as described; a write cannot be followed; the step
+        The state or what step or output return is not as described; several inputs do not have the same
+        variables; a write cannot be followed; the step
         computes something else when traced; state variables share memory that is written to;
         its structure changes from step to step and `steps` is None; poison
         reached the output. Exceptions of `step` and `output` themselves pass through unchanged.
@@ -115,16 +146,69 @@ def profile(
     Notes
     -----
     The map holds for runs that take the same branches as the recorded steps; `Profile.sinks` lists where
-    values decide. States of the elements that are not critical: *dead* if no primitive computes with it and a
+    values decide, `Profile.branches` where they decided differently between recorded steps, points or inputs.
+    What a side that none of them took would depend on is not in the map: give inputs and points that take it.
+    Seen are decisions on traced values. Those on values that the state keeps untraced (a step counter that is
+    a Python integer), or that the program took out before it decided on them (``float(x) > 0``,
+    ``x.tolist()``), cannot be seen.
+
+    States of the elements that are not critical: *dead* if no primitive computes with it and a
     later state of the window no longer holds it; *unused* if it belongs to a variable that no primitive takes
     at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
+    _check_options(steps, control, validate)
+    _check_engine(engine, mask)
+    inputs, at_steps = checked_inputs(state), checked_steps(at)
+    program = ObservedProgram(step, output, steering_counts=control == "sink")
+    found: list[_Found] = []
+    starts: list[State] = []
+    for point, start in points_of(program, inputs, at_steps):
+        program.start_at(point, len(inputs))
+        at_point = _profile_at(program, point, start, steps, validate=validate is not None)
+        if engine == "gradient":
+            at_point.gradients.append(gradient(program, start, max(at_point.swept, 1), seed=seed))
+        found.append(at_point)
+        if validate is not None:
+            starts.append(start)
+    variables, magnitudes = united([each.variables for each in found]), None
+    if engine == "gradient":
+        together = united_gradients([each for at_point in found for each in at_point.gradients])
+        variables, magnitudes = with_magnitudes(variables, together, shrink=mask == "gradient")
+    swept = max(each.swept for each in found)
+    poison = _poisoned(program, starts, variables, swept)
+    sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
+    branches = program.observed.branches.branches()
+    provenance = {
+        **_provenance(program, found, steps, control),
+        **_gradient_provenance(magnitudes, mask),
+        "sinks": [str(sink) for sink in sinks],
+        "branches": [str(branch) for branch in branches],
+        "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},
+    }
+    return Profile(
+        CriticalityMap(list(variables.values()), provenance),
+        sinks,
+        branches,
+        _stationary(found),
+        swept,
+        program.observed.primitives or 0,
+        poison,
+        magnitudes,
+    )
+
+
+def _check_options(steps: int | None, control: str, validate: str | None) -> None:
     if steps is not None and steps < 1:
         raise ProfileError(
             f"steps is {steps}; expected at least 1, or None for a run of any length", key="steps"
         )
+    if control not in ("sink", "report"):
+        raise ProfileError(f"control is {control!r}; expected 'sink' or 'report'", key="control")
     if validate not in ("poison", None):
         raise ProfileError(f"validate is {validate!r}; expected 'poison' or None", key="validate")
+
+
+def _check_engine(engine: str, mask: str) -> None:
     if engine not in ("dependence", "gradient"):
         raise ProfileError(f"engine is {engine!r}; expected 'dependence' or 'gradient'", key="engine")
     if mask not in ("structure", "gradient") or (mask == "gradient" and engine != "gradient"):
@@ -133,60 +217,67 @@ def profile(
             "of that name",
             key="mask",
         )
-    program = Program(step, output)
-    start = checked_state(state)
-    for _ in range(at or 0):
-        start = program.advance(start)
-
-    window = record(program, start, steps, validate=validate is not None)
-    criticality, swept = states_of(start, window)
-    magnitudes = None
-    if engine == "gradient":
-        found = gradient(program, start, max(swept, 1), seed=seed)
-        criticality, magnitudes = with_magnitudes(criticality, found, shrink=mask == "gradient")
-    poison = None
-    if validate == "poison":
-        uncritical = {name: criticality[name].uncritical for name in criticality}
-        poison = check_by_poison(program, start, uncritical, max(swept, 1))
-    sinks = _sinks_of(window)
-    described = CriticalityMap(
-        list(criticality.values()),
-        {
-            **_provenance(program, at, steps, window, swept, sinks, poison),
-            **_gradient_provenance(magnitudes, mask),
-        },
-    )
-    return Profile(
-        described, sinks, window.stationary, swept, len(window.steps[0].tape.nodes), poison, magnitudes
-    )
 
 
-# ---- the report ----
+# ---- one point ----
 
 
-def _sinks_of(window: Window) -> tuple[Sink, ...]:
-    return tuple(sorted({sink for tape in window.tapes() for _, sink in tape.sinks}))
+@dataclass(frozen=True)
+class _Found:
+    """What was found at one point."""
+
+    point: Point
+    variables: dict[str, Variable]
+    swept: int
+    stationary: bool | None
+    gradients: list[Gradient] = field(default_factory=list)
 
 
-def _provenance(
-    program: Program,
-    at: int | None,
-    steps: int | None,
-    window: Window,
-    swept: int,
-    sinks: tuple[Sink, ...],
-    poison: PoisonReport | None,
-) -> dict[str, Any]:
+def _profile_at(program: Program, point: Point, start: State, steps: int | None, *, validate: bool) -> _Found:
+    window = record(program, start, steps, validate=validate)
+    variables, swept = states_of(start, window)
+    return _Found(point, variables, swept, window.stationary)
+
+
+# ---- all points ----
+
+
+def _poisoned(
+    program: Program, starts: Sequence[State], variables: Mapping[str, Variable], swept: int
+) -> PoisonReport | None:
+    uncritical = {name: variable.uncritical for name, variable in variables.items()}
+    report = None
+    for start in starts:
+        report = check_by_poison(program, start, uncritical, max(swept, 1))
+    return report
+
+
+def _stationary(found: Sequence[_Found]) -> bool | None:
+    answers = [each.stationary for each in found]
+    return None if None in answers else all(answers)
+
+
+def _provenance(program: Program, found: Sequence[_Found], steps: int | None, control: str) -> dict[str, Any]:
+    at = sorted({each.point.at for each in found})
     return {
         "engine": "dependence",
         "step": _full_name(program.step),
         "outputs": _full_name(program.output),
-        "at": at or 0,
+        "at": at[0] if len(at) == 1 else at,
+        "inputs": 1 + max(each.point.source for each in found),
+        "points": [
+            {
+                "input": each.point.source,
+                "at": each.point.at,
+                "steps_swept": each.swept,
+                "stationary": each.stationary,
+            }
+            for each in found
+        ],
         "steps": steps,
-        "steps_swept": swept,
-        "stationary": window.stationary,
-        "sinks": [str(sink) for sink in sinks],
-        "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},
+        "steps_swept": max(each.swept for each in found),
+        "stationary": _stationary(found),
+        "control": control,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scr_critplugin.analysis import sweep
 from scr_critplugin.analysis.adjoints import ADJOINTS, Ended, Seed, pull_back
 from scr_critplugin.analysis.compositions import COMPOSED
-from scr_critplugin.analysis.cotangents import carries
+from scr_critplugin.analysis.cotangents import carries, value_shape
 from scr_critplugin.analysis.masks import Mask, everything
 from scr_critplugin.analysis.memory_adjoints import OF_MEMORY
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep
@@ -88,9 +88,9 @@ def gradient(program: Program, start: State, steps: int, *, draws: int = DRAWS, 
     found: list[dict[str, NDArray[Any]]] = [{} for _ in range(draws)]
     lost = _Lost()
     ended_names: set[str] = set()
-    for state in _backwards(program, start, steps):
-        traced = program.trace_step(state, values=True)
-        output = program.trace_output(traced.values, values=True)
+    for number, state in _backwards(program, start, steps):
+        traced = program.trace_step(state, number, values=True)
+        output = program.trace_output(traced.values, number, values=True)
         ended_by_step, ended_by_output = Ended(), Ended()
         for draw, generator in enumerate(generators):
             wanted = pull_back(output.tape, _cotangents(output, generator), ended_by_output)
@@ -137,11 +137,8 @@ def with_magnitudes(
     return described, replace(found, magnitudes=narrow, zero=zero)
 
 
-def united(gradients: Sequence[Gradient], variables: Mapping[str, Variable]) -> Gradient:
-    """One report of gradients at several states: the largest magnitudes, what is unknown in any of them.
-
-    `variables` are those of the united map, by which the zeros are counted.
-    """
+def united_gradients(gradients: Sequence[Gradient]) -> Gradient:
+    """One for several states: the largest magnitudes, what is unknown at any of them; zeros not counted."""
     first = gradients[0]
     magnitudes = {
         name: np.asarray(np.maximum.reduce([each.magnitudes[name] for each in gradients]))
@@ -152,18 +149,17 @@ def united(gradients: Sequence[Gradient], variables: Mapping[str, Variable]) -> 
         for name in first.unknown
     }
     names = tuple(sorted({name for each in gradients for name in each.without_rule}))
-    together = replace(
+    return replace(
         first,
         magnitudes=magnitudes,
         unknown=unknown,
         without_rule=names,
         steps=max(each.steps for each in gradients),
     )
-    return with_magnitudes(variables, together)[1]
 
 
-def _backwards(program: Program, start: State, steps: int) -> Iterator[State]:
-    """The states before the last step, the one before it, ... and the first, with few of them in memory."""
+def _backwards(program: Program, start: State, steps: int) -> Iterator[tuple[int, State]]:
+    """Number of the last step and the state before it, ... and of the first; few states are held at once."""
     stride = max(math.isqrt(steps), 1)
     marks = [start]
     for number in range(1, steps):
@@ -175,7 +171,7 @@ def _backwards(program: Program, start: State, steps: int) -> Iterator[State]:
         for _ in range(min(stride, steps - block * stride) - 1):
             states.append(program.advance(states[-1]))
         while states:
-            yield states.pop()
+            yield block * stride + len(states), states.pop()
 
 
 def _cotangents(output: TracedOutput, generator: np.random.Generator) -> list[Seed]:
@@ -183,7 +179,7 @@ def _cotangents(output: TracedOutput, generator: np.random.Generator) -> list[Se
 
 
 def _normal(node: DependenceNode, generator: np.random.Generator) -> NDArray[Any]:
-    shape = cast("tuple[int, ...]", node.shape)
+    shape = value_shape(node)
     drawn = generator.standard_normal(shape)
     saved = node.saved
     if saved is not None and saved.dtype is not None and saved.dtype.kind == "c":

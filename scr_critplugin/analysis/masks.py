@@ -64,8 +64,8 @@ def merge(into: Mask, other: Mask) -> None:
     if isinstance(into, list) and isinstance(other, list):
         for target, member in zip(into, other, strict=True):
             merge(target, member)
-    elif isinstance(into, list) or isinstance(other, list):
-        # One side sees a sequence and the other an opaque value: all or nothing is the safe reading.
+    elif isinstance(into, list) or isinstance(other, list) or into.shape != other.shape:
+        # One side sees parts, the other an opaque value: all or nothing is the safe reading.
         if has_any(other):
             fill(into)
     else:

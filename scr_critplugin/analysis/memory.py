@@ -45,9 +45,9 @@ def spread(memory: Any, region: Region, *sources: Any) -> Any:
 
 for _function, _row in {
     load: Row(windows.loaded, values=range(1, 2), moves=always),
-    store: Row(windows.stored, values=range(1, 2), moves=always),
-    mix: Row(windows.mixed_in, values=range(1, 2)),
-    spread: Row(windows.spread_over),
+    store: Row(windows.stored, values=range(1, 2), moves=always, into_memory=True),
+    mix: Row(windows.mixed_in, values=range(1, 2), into_memory=True),
+    spread: Row(windows.spread_over, into_memory=True),
 }.items():
     rules.add_rule(_function, _row)
 
@@ -109,8 +109,12 @@ class Memory:
         current = self.node
         if current.constant and all(node.constant for node in traced.values()):
             return
-        arguments = (self.ordered, region, *(value for value, _ in sources))
+        # A write at places that the state decides may go anywhere: where it went this time says nothing.
+        where = None if function is spread else region
+        arguments = (self.ordered, where, *(value for value, _ in sources))
         options = {} if function is store else {"how": how}
+        if function is spread and current.tape.values is not None:
+            options["region"] = region
         self._node = DependenceNode(
             self.ordered, function, arguments, options, (0, *traced), (current, *traced.values())
         )

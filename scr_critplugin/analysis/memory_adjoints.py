@@ -10,17 +10,23 @@ Tests: ``tests/test_gradient.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis.adjoints import Adjoint, PullBack, changes_cotangent
-from scr_critplugin.analysis.cotangents import NoRuleError, add_at, unbroadcast
+from scr_critplugin.analysis.cotangents import NoRuleError, add_at, unbroadcast, value_shape
 from scr_critplugin.analysis.memory import load, mix, spread, store
 from scr_critplugin.analysis.values import needs_no_values
 from scr_critplugin.analysis.windows import Places, Region, Window
 from scr_critplugin.analysis.writes import one_of_several
+
+
+def _region(step: PullBack) -> Region:
+    # A write at places that the state decides has none for the structure; here it counts where it went.
+    found: Region = step.saved.args[1] or (step.saved.kwargs or {})["region"]
+    return found
 
 
 def _part(memory: NDArray[Any], window: Window) -> NDArray[Any]:
@@ -46,7 +52,7 @@ def _sign(region: Region) -> int:
 
 def _loaded(step: PullBack, cotangent: Any) -> None:
     """A read of a region."""
-    region = step.saved.args[1]
+    region = _region(step)
     for _, parent in step.parents():
         into = step.cotangents.into(parent)
         if into is None:
@@ -92,7 +98,7 @@ def _last_writes(region: Region) -> NDArray[np.bool_] | None:
 
 def _stored(step: PullBack, cotangent: Any) -> None:
     """A write to a region: the source gets its cotangent, what it held before gets none."""
-    region = step.saved.args[1]
+    region = _region(step)
     for argnum, parent in step.parents():
         if argnum == 0:
             continue
@@ -100,7 +106,7 @@ def _stored(step: PullBack, cotangent: Any) -> None:
         lasting = _last_writes(region)
         if lasting is not None:
             taken = np.where(lasting, taken, 0)
-        step.cotangents.add(parent, unbroadcast(taken, parent.shape), own=True)
+        step.cotangents.add(parent, unbroadcast(taken, value_shape(parent)), own=True)
     _pass_on(step, cotangent, lambda: _cleared(cotangent, region))
 
 
@@ -121,26 +127,27 @@ def _mixed(step: PullBack, cotangent: Any) -> None:
     elif how in (np.add, np.subtract):
         _accumulated(step, cotangent, 1 if how is np.add else -1)
     else:
-        _pass_on(step, cotangent, lambda: _cleared(cotangent, step.saved.args[1]))
+        _pass_on(step, cotangent, lambda: _cleared(cotangent, _region(step)))
         raise NoRuleError
 
 
 def _where_written(step: PullBack, cotangent: Any) -> None:
     _, args, _ = step.saved.arguments()
-    region, mask = args[1], np.broadcast_to(np.asarray(args[-1], bool), args[1].shape)
+    region = cast(Window, _region(step))
+    mask = np.broadcast_to(np.asarray(args[-1], bool), region.shape)
     for argnum, parent in step.parents():
         if 0 < argnum < len(args) - 1:
             taken = np.where(mask, _taken(cotangent, region), 0)
-            step.cotangents.add(parent, unbroadcast(taken, parent.shape), own=True)
+            step.cotangents.add(parent, unbroadcast(taken, value_shape(parent)), own=True)
     _pass_on(step, cotangent, lambda: np.copyto(_part(cotangent, region), 0, where=mask))
 
 
 def _accumulated(step: PullBack, cotangent: Any, sign: int) -> None:
     """``np.add.at`` and ``np.subtract.at``."""
-    region = step.saved.args[1]
+    region = _region(step)
     for argnum, parent in step.parents():
         if argnum > 0:
-            step.cotangents.add(parent, unbroadcast(sign * _taken(cotangent, region), parent.shape))
+            step.cotangents.add(parent, unbroadcast(sign * _taken(cotangent, region), value_shape(parent)))
     _pass_on(step, cotangent, lambda: None)
 
 

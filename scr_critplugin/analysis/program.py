@@ -64,8 +64,11 @@ class Program:
         given = {name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in state.items()}
         return [leaf for _, leaf in leaves(self.output(given))]
 
-    def trace_step(self, state: State, *, values: bool = False) -> TracedStep:
-        """Record one step from `state`, with the `values` that adjoints need or without."""
+    def trace_step(self, state: State, number: int | None = None, *, values: bool = False) -> TracedStep:
+        """Record one step from `state`: step `number` after the checkpoint, the first being 1.
+
+        `values`: with what adjoints need.
+        """
         with recording(self.step, values=values) as (tape, box):
             given = _boxed(state, box)
             first = dict(given)
@@ -74,8 +77,8 @@ class Program:
             nodes = {name: value._node for name, value in result.items() if _is_traced(value)}
         return TracedStep(tape, {name: getval(value) for name, value in result.items()}, nodes, written)
 
-    def trace_output(self, state: State, *, values: bool = False) -> TracedOutput:
-        """Record the output at `state`, with the `values` that adjoints need or without."""
+    def trace_output(self, state: State, number: int | None = None, *, values: bool = False) -> TracedOutput:
+        """Record the output at `state`, to which step `number` led. `values`: with what adjoints need."""
         with recording(self.output, values=values) as (tape, box):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
             nodes = [leaf._node for leaf in found if _is_traced(leaf)]

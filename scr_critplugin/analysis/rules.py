@@ -28,6 +28,7 @@ import autograd.numpy.numpy_vjps as vjps
 import autograd.numpy.numpy_wrapper as wrapper
 import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.tracer import Box, getval, primitive
 
 from scr_critplugin.analysis import pulls
 from scr_critplugin.analysis.calls import Call, Shaped
@@ -59,7 +60,7 @@ class Row:
     `data`: positions of the arguments that `pull` handles. `values`: positions of untraced arguments whose
     values `pull` looks at. `moves`: whether results are copies of elements, nothing computed. `many_results`
     and `sequence_argument`: `pull` takes lists of masks there. `applies`: whether the row holds for these
-    arguments.
+    arguments. `into_memory`: the result is the first argument, written to.
     """
 
     pull: Pull
@@ -70,6 +71,7 @@ class Row:
     sequence_argument: bool = False
     applies: Callable[[tuple[Any, ...], dict[str, Any]], bool] = _for_any_arguments
     known: bool = True
+    into_memory: bool = False
 
 
 UNKNOWN = Row(pulls.dense, known=False)
@@ -92,6 +94,32 @@ def row_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 def _is_elementwise(ufunc: np.ufunc) -> bool:
     # Python functions in a ufunc's clothes (np.frompyfunc) work on objects only, and may do anything.
     return ufunc.signature is None and any("O" not in types for types in ufunc.types)
+
+
+def _named(names: str) -> set[Callable[..., Any]]:
+    return {getattr(np, name) for name in names.split() if hasattr(np, name)}
+
+
+_SHAPED_BY_VALUES = _named(
+    "nonzero flatnonzero argwhere trim_zeros bincount unique unique_all unique_counts unique_inverse "
+    "unique_values union1d intersect1d setdiff1d setxor1d"
+)
+_SHAPED_BY_ARGUMENTS = _named("compress extract repeat delete insert")
+"""By traced counts, places or conditions, not by what they move."""
+
+
+def is_shaped_by_values(function: Callable[..., Any], args: tuple[Any, ...], *, steered: bool) -> bool:
+    """True if other values of the traced arguments can give the result of a call another shape."""
+    if function in _SHAPED_BY_VALUES or (function is np.where and len(args) == 1):
+        return True
+    of_booleans = function in _GETITEMS and _holds_booleans(args[1])
+    return steered and (of_booleans or function in _SHAPED_BY_ARGUMENTS)
+
+
+def _holds_booleans(index: Any) -> bool:
+    if isinstance(index, (tuple, list)):
+        return any(_holds_booleans(part) for part in index)
+    return np.result_type(getval(index)) == np.bool_ if isinstance(index, (bool, np.ndarray, Box)) else False
 
 
 def add_rule(primitive: Callable[..., Any], row: Row) -> None:
@@ -192,6 +220,17 @@ def _pad_repeats(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 add_rule(ArrayBox.__getitem__, Row(pulls.getitem, data=FIRST, values=range(1, 2), moves=always))
+
+
+@primitive  # type: ignore[untyped-decorator]
+def getitem_where(array: Any, index: Any, *deciding: Any) -> Any:
+    """``array[index]``; the index is bare, and the traced values in it follow: they steer the call."""
+    return array[index]
+
+
+getitem_where.fun.__name__ = "__getitem__"
+add_rule(getitem_where, Row(pulls.dense, data=FIRST))
+_GETITEMS = {ArrayBox.__getitem__.fun, getitem_where.fun}
 _add(Row(pulls.reshaped, data=FIRST, values=range(1, 3), moves=always), np, "reshape")
 _add(Row(pulls.transposed, data=FIRST, values=range(1, 2), moves=always), np, "transpose")
 _add(Row(pulls.axis_moved, data=FIRST, values=range(1, 3), moves=always), np, "moveaxis")

@@ -16,7 +16,7 @@ import numpy as np
 from scr_critplugin.analysis.calls import Call, Shaped
 from scr_critplugin.analysis.rules import NONE, Row
 from scr_critplugin.analysis.tape import DependenceNode, Tape
-from scr_critplugin.analysis.windows import Places, Window
+from scr_critplugin.analysis.windows import Places, Window, spread_over
 
 
 def first_difference(one: Tape, other: Tape) -> str | None:
@@ -45,12 +45,23 @@ def _token(node: DependenceNode) -> tuple[Any, ...]:
     parents = tuple(parent.position for parent in node.parents)
     if node.call is None or node.row is None:
         return (parents, node.shape)
-    return (node.call.function, node.call.argnums, parents, node.shape, _arguments(node.call, node.row))
+    if node.loose or node.row.pull is spread_over:
+        # Swept as one whole: neither the arguments' shapes nor any index matters.
+        return (node.call.function, node.call.argnums, parents)
+    loose = {i for i, parent in zip(node.call.argnums, node.parents, strict=True) if parent.loose}
+    return (
+        node.call.function,
+        node.call.argnums,
+        parents,
+        node.shape,
+        _arguments(node.call, node.row, loose),
+    )
 
 
-def _arguments(call: Call, row: Row) -> tuple[Any, ...]:
+def _arguments(call: Call, row: Row, loose: set[int]) -> tuple[Any, ...]:
     positional = tuple(
-        _of(argument, values=i in row.values or i not in row.data) for i, argument in enumerate(call.args)
+        "loose" if i in loose else _of(argument, values=i in row.values or i not in row.data)
+        for i, argument in enumerate(call.args)
     )
     named = tuple(
         (name, _of(value, values=row.values is not NONE)) for name, value in sorted(call.kwargs.items())

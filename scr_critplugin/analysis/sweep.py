@@ -24,12 +24,12 @@ RootMasks = dict[str, BoolArray]
 
 
 def needed(tape: Tape, seeds: Iterable[Seed], watched: dict[int, Mask | None] | None = None) -> RootMasks:
-    """Elements of the roots that the elements in `seeds`, or any sink, can depend on.
+    """Elements of the roots that the elements in `seeds`, or any sink that counts, can depend on.
 
     Fills in, for the positions of nodes that are keys of `watched`, what is needed of their results.
     """
     masks = _seeded(tape, seeds)
-    for position, _ in tape.sinks:
+    for position in tape.counted():
         masks[position] = everything(tape.nodes[position].shape)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
@@ -85,11 +85,12 @@ def pull_to_parents(node: DependenceNode, mask: Mask, masks: list[Mask | None]) 
     call, row = node.call, node.row
     if call is None or row is None:
         return
-    if row.pull is stored and isinstance(mask, np.ndarray):
+    if row.pull is stored and isinstance(mask, np.ndarray) and not node.loose:
         _pull_store(node, call, mask, masks)
         return
-    # The structure seen holds for this steering value only, or the rule cannot express several results.
-    is_dense = node.steered or (isinstance(mask, list) and not row.many_results)
+    # The structure seen holds for this steering value or shape only, or the rule knows one result only.
+    is_loose = not row.into_memory and any(parent.loose for parent in node.parents)
+    is_dense = node.steered or node.loose or is_loose or (isinstance(mask, list) and not row.many_results)
     last = len(node.parents) - 1
     for i, (argnum, parent) in enumerate(zip(call.argnums, node.parents, strict=True)):
         same_places = (

@@ -3,15 +3,18 @@
 `DependenceNode` is a second node class beside autograd's own, so autograd's tracer records calls here instead
 of building derivatives. Nodes are kept in the order of execution; a backward sweep is one pass over them.
 
-May import autograd's tracer, `calls`, `masks`, `rules` and `values`. Tests: ``tests/test_dependence.py``.
+May import autograd's tracer, `calls`, `departures`, `masks`, `rules` and `values`.
+Tests: ``tests/test_dependence.py``.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -19,38 +22,34 @@ import numpy as np
 from autograd.tracer import Node, isbox, register_notrace
 
 from scr_critplugin.analysis.calls import Call, remember, shaped
+from scr_critplugin.analysis.departures import Outcomes, Place
 from scr_critplugin.analysis.masks import Shape, shape_of
-from scr_critplugin.analysis.rules import IN_PLACE_BY_DESIGN, NONE, Row, row_of, untraced_primitives
+from scr_critplugin.analysis.rules import (
+    IN_PLACE_BY_DESIGN,
+    NONE,
+    Row,
+    is_shaped_by_values,
+    row_of,
+    untraced_primitives,
+)
 from scr_critplugin.analysis.values import Saved, Values
 from scr_critplugin.errors import ProfileError
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Sink:
-    """A place where a traced value left the data flow, so that what feeds it counts as needed.
-
-    `kind` is what took the value: "bool", "int", "float", "index", "array", "argument of roll",
-    "unknown primitive inv", ...
-    """
-
-    file: str
-    line: int
-    kind: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.kind}"
-
-
 class Tape:
-    """The record of one run: `nodes` in order of execution, `roots` by name, and `sinks` with their nodes.
+    """The record of one run.
 
-    `keeps_values`: calls are recorded with the `values` that adjoints need.
+    `nodes` in order of execution, `roots` by name, `sinks`: which node left where, and `outcomes`: with what
+    values. `steering_counts`: whether values that only steer count as outputs. `keeps_values`: calls are
+    recorded with the `values` that adjoints need.
     """
 
     def __init__(self, *, keeps_values: bool = False) -> None:
         self.nodes: list[DependenceNode] = []
         self.roots: dict[str, DependenceNode] = {}
-        self.sinks: dict[tuple[int, Sink], None] = {}
+        self.sinks: dict[tuple[int, Place], None] = {}
+        self.outcomes: dict[Place, Outcomes] = {}
+        self.steering_counts = True
         self.closed = False
         self.memories: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
@@ -80,12 +79,25 @@ class Tape:
         node.be_constant(self, value)
         return node
 
-    def leave(self, node: DependenceNode, kind: str) -> None:
-        """Record that the value of `node` leaves the data flow at the innermost frame of user code."""
+    def leave(self, node: DependenceNode, kind: str) -> Place | None:
+        """Record that the value of `node` leaves the data flow at the innermost frame of user code.
+
+        Returns where; None if the value does not depend on the state.
+        """
         if node.constant:
-            return
+            return None
         frame = _user_frame()
-        self.sinks[node.position, Sink(frame.f_code.co_filename, frame.f_lineno, kind)] = None
+        place = Place(frame.f_code.co_filename, frame.f_lineno, kind)
+        self.sinks[node.position, place] = None
+        return place
+
+    def note(self, place: Place, outcome: Any) -> None:
+        """Record the value that was taken at `place`."""
+        self.outcomes.setdefault(place, Outcomes()).add(outcome)
+
+    def counted(self) -> Iterator[int]:
+        """Positions of the nodes whose values count as outputs because they left."""
+        return (position for position, place in self.sinks if self.steering_counts or not place.steers)
 
     def enter(self, node: DependenceNode) -> int:
         """Append `node`; its position."""
@@ -106,9 +118,23 @@ class DependenceNode(Node):  # type: ignore[misc]
     """One recorded call, or a state variable (then `call` is None).
 
     A call all of whose traced arguments are `constant` is constant too, and not recorded.
+
+    `steered`: a traced value decides what the call connects. `loose`: another state would give the result
+    another shape (``x[x > 0]`` and what is made of it); its mask is one flag for the whole of it.
     """
 
-    __slots__ = ("call", "constant", "parents", "position", "row", "saved", "shape", "steered", "tape")
+    __slots__ = (
+        "call",
+        "constant",
+        "loose",
+        "parents",
+        "position",
+        "row",
+        "saved",
+        "shape",
+        "steered",
+        "tape",
+    )
 
     tape: Tape
     position: int
@@ -117,6 +143,7 @@ class DependenceNode(Node):  # type: ignore[misc]
     row: Row | None
     saved: Saved | None
     steered: bool
+    loose: bool
     constant: bool
     parents: tuple[DependenceNode, ...]
 
@@ -161,6 +188,15 @@ class DependenceNode(Node):  # type: ignore[misc]
             elif argnum not in row.data:
                 self.steered = True
                 self.tape.leave(parent, f"argument of {_name(function)}")
+        self.loose = is_shaped_by_values(function, args, steered=self.steered) or (
+            any(parent.loose for parent in parents) and not self._keeps_shape(row)
+        )
+        if self.loose:
+            self.shape = ()
+
+    def _keeps_shape(self, row: Row) -> bool:
+        """True if a loose argument cannot make this loose: a single number, or a write into other memory."""
+        return self.shape == () or (row.into_memory and not self.parents[0].loose)
 
     def initialize_root(self, tape: Tape, value: Any) -> None:
         """Make this the node of a state variable."""
@@ -172,6 +208,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.saved = None if tape.values is None else tape.values.of_root(value)
         self.constant = False
         self.steered = False
+        self.loose = False
         self.position = tape.enter(self)
 
     def be_constant(self, tape: Tape, value: Any) -> None:
@@ -184,6 +221,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.saved = None
         self.constant = True
         self.steered = False
+        self.loose = False
         self.position = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DependenceNode:
@@ -245,17 +283,27 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", repr(function))
 
 
-_OWN_PACKAGES = ("autograd", "numpy", "scipy", "scr_critplugin.analysis")
+_OWN_PACKAGES = ("autograd", "numpy", "scipy", "mpi4py", "scr_critplugin.analysis", "scr_critplugin.mpi")
+_LIBRARY = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 def _user_frame() -> FrameType:
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_machinery(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and _is_machinery(
+        frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+    ):
         frame = frame.f_back
     return frame
 
 
-def _is_machinery(module: str) -> bool:
+@cache
+def _is_machinery(module: str, file: str) -> bool:
+    """True for code that a user did not write: the numerical packages, this one, and Python's library."""
+    if file.startswith("<frozen ") or (
+        file.startswith(_LIBRARY) and not any(folder in file for folder in _INSTALLED)
+    ):
+        return True
     return any(module == package or module.startswith(package + ".") for package in _OWN_PACKAGES)
 
 

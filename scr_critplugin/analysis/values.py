@@ -19,6 +19,8 @@ import numpy as np
 from autograd.tracer import getval, isbox
 from numpy.typing import NDArray
 
+from scr_critplugin.analysis.masks import shape_of
+
 _VALUE_FREE: set[Callable[..., Any]] = set()
 _RESULT_FREE: set[Callable[..., Any]] = set()
 _LINEAR_IN: dict[Callable[..., Any], Container[int]] = {}
@@ -26,19 +28,25 @@ _LINEAR_IN: dict[Callable[..., Any], Container[int]] = {}
 
 def needs_no_values(*functions: Callable[..., Any]) -> None:
     """Declare that the adjoints of these look at no floating-point value, only at shapes and dtypes."""
-    _VALUE_FREE.update(functions)
-    _RESULT_FREE.update(functions)
+    _VALUE_FREE.update(map(_raw, functions))
+    _RESULT_FREE.update(map(_raw, functions))
 
 
 def needs_no_result(*functions: Callable[..., Any]) -> None:
     """Declare that the adjoints of these do not look at the result."""
-    _RESULT_FREE.update(functions)
+    _RESULT_FREE.update(map(_raw, functions))
 
 
 def is_linear_in(positions: Container[int], *functions: Callable[..., Any]) -> None:
     """Declare that the adjoint for one of the `positions` looks at the other arguments only."""
     needs_no_result(*functions)
-    _LINEAR_IN.update(dict.fromkeys(functions, positions))
+    _LINEAR_IN.update(dict.fromkeys(map(_raw, functions), positions))
+
+
+def _raw(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function under an autograd primitive."""
+    raw: Callable[..., Any] = getattr(function, "fun", function)
+    return raw
 
 
 class Cell:
@@ -54,11 +62,13 @@ class Cell:
 class Saved:
     """One call as its adjoint needs it: what was called with what, and what came of it.
 
-    `arguments` opens it; its arrays must not be changed. `dtype` is that of the result, None for a sequence.
+    `arguments` opens it; its arrays must not be changed. `dtype` and `shape` are those of the result; the
+    dtype is None for a sequence.
     """
 
     function: Callable[..., Any] | None
     dtype: np.dtype[Any] | None
+    shape: Any
     value: Any = None
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] | None = None
@@ -79,7 +89,7 @@ class Values:
 
     def of_root(self, value: Any) -> Saved:
         """What to keep of a state variable."""
-        return Saved(None, _dtype_of(value))
+        return Saved(None, _dtype_of(value), shape_of(value))
 
     def of_call(
         self,
@@ -96,6 +106,7 @@ class Values:
         return Saved(
             function,
             _dtype_of(value),
+            shape_of(getval(value)),
             _stand_in(value) if function in _RESULT_FREE else self._keep(value, is_result=True),
             tuple(
                 _stand_in(arg) if i in free and _is_float(arg) else self._keep(arg)
@@ -188,8 +199,8 @@ def _dtype_of(value: Any) -> np.dtype[Any] | None:
 
 
 def _is_float(value: Any) -> bool:
-    dtype = getattr(getval(value), "dtype", None)
-    return dtype is not None and dtype.kind in "fc"
+    value = getval(value)
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fc"
 
 
 def _overlaps(value: Any, targets: list[NDArray[Any]]) -> bool:
