@@ -768,24 +768,27 @@ def test_value_that_only_steers_is_listed_and_not_critical(kind: str) -> None:
     assert found.map["x"].states[0] == 1
 
 
-REPORTED_ALL_THE_SAME: dict[str, Callable[[Any], Any]] = {
-    "array": lambda x: ORDINARY["array"](x[:1])[0],
-    "attribute item": lambda x: x[0].item(),
-    "unknown primitive inv": lambda x: np.linalg.inv(x[:1].reshape(1, 1)),
-    "argument of __setitem__": lambda x: written_at(x, np.argmax(x[:1])),
+def written_at(x: Any, place: Any) -> Any:
+    y = np.zeros((2, 2))
+    y[place] = 1.0
+    return y[1, 1]
+
+
+COUNTS_ANYWAY: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "array": ("array", lambda x: ORDINARY["array"](x[:1])[0]),
+    "item": ("attribute item", lambda x: x[0].item()),
+    "inverse": ("unknown primitive inv", lambda x: np.linalg.inv(x[:1].reshape(1, 1))),
+    "written index": ("argument of __setitem__", lambda x: written_at(x, np.argmax(x[:1]))),
+    "in a tuple": ("argument of __setitem__", lambda x: written_at(x, (np.argmax(x[:1]), 1))),
+    "in a slice": ("argument of __setitem__", lambda x: written_at(x, (1, slice(np.argmax(x[:1]), 1)))),
 }
 
 
-def written_at(x: Any, place: Any) -> Any:
-    y = np.zeros(2)
-    y[place] = 1.0
-    return y[1]
-
-
-@pytest.mark.parametrize("name", REPORTED_ALL_THE_SAME)
+@pytest.mark.parametrize("name", COUNTS_ANYWAY)
 def test_value_that_leaves_into_the_unknown_counts_anyway(name: str) -> None:
-    found = profile_of(REPORTED_ALL_THE_SAME[name], control="report", validate=None)
-    assert name in {sink.kind for sink in found.sinks}
+    kind, function = COUNTS_ANYWAY[name]
+    found = profile_of(function, control="report", validate=None)
+    assert kind in {sink.kind for sink in found.sinks}
     assert critical(found) == {0}
 
 
@@ -804,6 +807,46 @@ def test_index_that_is_read_at(control: Any) -> None:
     assert critical(found, "i") == {0, 1}
     assert critical(found, "x") == set()
     assert critical(found, "j") == ({0} if control == "sink" else set())
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(STATEMENT, min_size=1, max_size=5), starts(), NAMES, st.sampled_from([1, 2]))
+def test_reported_map_holds_where_decisions_stay(
+    statements: Any, start: State, name: str, steps: int
+) -> None:
+    """What is let go of changes no output unless it turns a decision."""
+
+    def step(state: State) -> None:
+        run_statements(statements, state)
+
+    def output(state: State) -> Any:
+        return state[name][1:3]
+
+    def run(state: State) -> tuple[list[bool], Any]:
+        DECISIONS.clear()
+        found = outputs(step, state, output, steps)
+        return list(DECISIONS), found
+
+    options: State = {"steps": steps, "validate": None}
+    released = profile(step, start, output, control="report", **options)
+    kept = profile(step, start, output, **options)
+    expected = run(start)
+    for variable, place, value in itertools.product("abc", range(4), VALUES):
+        assert released.map[variable].critical[place] <= kept.map[variable].critical[place]
+        if not released.map[variable].critical[place]:
+            changed = start[variable].copy()
+            changed[place] = value
+            decisions, found = run({**start, variable: changed})
+            assert decisions != expected[0] or found == expected[1]
+    fed_places = {(name, place) for sink in released.sinks for name in fed(sink) for place in fed(sink)[name]}
+    if steps == 1:
+        # In the only step, what is kept beside the data flow is what feeds the sinks.
+        assert fed_places | placed(released) == placed(kept)
+
+
+def placed(found: Profile) -> set[tuple[str, int]]:
+    """Critical elements, with their variables."""
+    return {(name, place) for name in found.map for place in critical(found, name)}
 
 
 def test_poison_checks_the_reported_map() -> None:

@@ -61,6 +61,8 @@ Adjoint: TypeAlias = Callable[[PullBack, Any], None]
 
 ADJOINTS: dict[Callable[..., Any], Adjoint] = {}
 """Rules by raw function; where there is none, autograd's holds."""
+FALLBACKS: dict[Callable[..., Any], Adjoint] = {}
+"""Rules for where autograd has none, or none for the arguments."""
 _CHANGE_COTANGENT: set[Callable[..., Any]] = set()
 
 
@@ -140,6 +142,8 @@ def _adjoints_of(step: PullBack) -> Iterable[Adjoint]:
         return
     if _vjp_maker(function) is not None:
         yield _masked_ufunc if isinstance(function, np.ufunc) else _by_autograd
+    if function in FALLBACKS:
+        yield FALLBACKS[function]
     row = step.node.row
     if row is not None and row.known and row.moves(step.call):
         yield _moved
@@ -213,7 +217,9 @@ def _moved(step: PullBack, cotangent: Any) -> None:
         into = step.cotangents.into(parent)
         if into is None:
             continue
-        numbers = np.arange(1, into.size + 1).reshape(into.shape)
+        # As the argument lies, for functions that go by that.
+        numbers = np.empty_like(args[argnum], np.intp)
+        numbers[...] = np.arange(1, into.size + 1).reshape(into.shape)
         numbered = tuple(
             numbers
             if i == argnum
@@ -295,7 +301,32 @@ def _sorted(step: PullBack, cotangent: Any) -> None:
         add_at(into.reshape(-1), numbers, cotangent)
 
 
+def _reshaped(step: PullBack, cotangent: Any) -> None:
+    if step.call.parameter("order") == "C":
+        for _, parent in step.parents():
+            step.cotangents.add(parent, np.asarray(cotangent).reshape(value_shape(parent)))
+    else:
+        _moved(step, cotangent)
+
+
+def _of_lower_triangle(step: PullBack, cotangent: Any) -> None:
+    """Functions that read one triangle of a symmetric matrix; autograd halves its derivative between both."""
+    value, args, kwargs = step.saved.arguments()
+    upper = kwargs.get("upper", False) or kwargs.get("UPLO", (*args, "L", "L")[1]) in ("U", "u")
+    for (_, parent), part in zip(step.parents(), _vjps(step, value, args, kwargs, cotangent), strict=True):
+        both = part + np.swapaxes(part, -1, -2)
+        read = np.triu(both) if upper else np.tril(both)
+        diagonal = np.eye(part.shape[-1], dtype=bool)
+        step.cotangents.add(parent, np.where(diagonal, part, read), own=True)
+
+
 for _function, _adjoint in {
+    np.reshape: _reshaped,
+    np.ravel: _reshaped,
+    np.tile: _moved,
+    np.repeat: _moved,
+    np.linalg.cholesky: _of_lower_triangle,
+    np.linalg.eigh: _of_lower_triangle,
     np.where: _selected,
     np.sort: _sorted,
     np.partition: _sorted,
@@ -314,7 +345,7 @@ for _function, _adjoint in {
 # ---- what need not be kept ----
 
 _LINEAR = (
-    "add subtract negative positive real imag conj conjugate sum mean reshape ravel transpose swapaxes "
+    "add subtract negative positive real imag conj conjugate sum mean transpose swapaxes "
     "moveaxis rollaxis squeeze expand_dims broadcast_to flip flipud fliplr rot90 roll tile repeat pad triu "
     "tril diag trace concatenate stack vstack hstack column_stack cumsum diff split array_split hsplit "
     "vsplit dsplit atleast_1d atleast_2d atleast_3d copy asarray asanyarray ascontiguousarray asfortranarray"

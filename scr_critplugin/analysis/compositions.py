@@ -1,4 +1,4 @@
-"""Adjoints of functions that autograd has no rule for, by writing them in terms of those that it has.
+"""Adjoints where autograd has no rule, or none for the arguments: by writing functions in terms of others.
 
 An expression takes the function's own arguments, and autograd differentiates it. One that does not hold for
 some arguments raises ValueError or TypeError, which ends the derivative there.
@@ -122,6 +122,27 @@ def _outer(a: Any, b: Any) -> Any:
     return anp.ravel(a)[:, None] * anp.ravel(b)[None, :]
 
 
+def _kron(a: Any, b: Any) -> Any:
+    ndim = max(np.ndim(a), np.ndim(b))
+    first = (1,) * (ndim - np.ndim(a)) + np.shape(a)
+    second = (1,) * (ndim - np.ndim(b)) + np.shape(b)
+    left = anp.reshape(a, [n for extent in first for n in (extent, 1)])
+    right = anp.reshape(b, [n for extent in second for n in (1, extent)])
+    return anp.reshape(left * right, [m * n for m, n in zip(first, second, strict=True)])
+
+
+def _cumulative_sum(x: Any, /, *, axis: Any = None, include_initial: bool = False) -> Any:
+    summed = anp.cumsum(x, axis=axis)
+    if not include_initial:
+        return summed
+    zero = np.zeros(np.shape(anp.sum(summed, axis=axis or 0, keepdims=True)))
+    return anp.concatenate([zero, summed], axis=axis or 0)
+
+
+def _solve(a: Any, b: Any) -> Any:
+    return anp.matmul(anp.linalg.inv(a), b)
+
+
 def _cross(a: Any, b: Any) -> Any:
     if np.shape(a)[-1] != 3 or np.shape(b)[-1] != 3:
         raise ValueError("vectors of two components")
@@ -190,6 +211,7 @@ _OF_NUMPY = {
     "matvec": _matvec,
     "vecmat": _vecmat,
     "outer": _outer,
+    "cumulative_sum": _cumulative_sum,
     "cross": _cross,
     "trace": _trace,
     "polyval": _polyval,
@@ -203,6 +225,7 @@ _OF_NUMPY = {
 _OF_LINALG = {
     "matmul": anp.matmul,
     "tensordot": anp.tensordot,
+    "solve": _solve,
     "outer": _outer,
     "vecdot": _vecdot,
     "trace": _linalg_trace,
@@ -217,3 +240,6 @@ COMPOSED: dict[Callable[..., Any], Adjoint] = {
     # The table spans several versions of NumPy.
     if hasattr(namespace, name)
 }
+
+INSTEAD: dict[Callable[..., Any], Adjoint] = {np.kron: composed(_kron)}
+"""Where autograd's own rule is wrong (for arrays of more than two axes)."""

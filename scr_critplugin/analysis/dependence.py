@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from scr_critplugin.analysis.branches import Branch
+from scr_critplugin.analysis.collection import seldom_collecting
 from scr_critplugin.analysis.gradient import Gradient, gradient, united_gradients, with_magnitudes
 from scr_critplugin.analysis.history import record
 from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
@@ -51,8 +52,13 @@ class Profile:
         Places where recorded runs (steps, points, inputs) went on differently. The map holds what depends on
         the sides taken in any of them; another input may take yet another.
     stationary : bool or None
-        Whether two successive steps had the same structure, at every point; None if only the given steps were
-        recorded.
+        Whether two successive steps had the same structure, at every point; None if each of the given steps
+        was recorded.
+    period : int or None
+        Number of steps after which the structure repeats, the longest of all points; None if it does not, or
+        was not looked for.
+    counters : tuple of str
+        Untraced variables (Python integers, text) that changed from one recorded step to the next.
     steps_swept : int
         Number of steps the masks were swept through; the largest of all points.
     primitives : int
@@ -67,12 +73,15 @@ class Profile:
     sinks: tuple[Sink, ...]
     branches: tuple[Branch, ...]
     stationary: bool | None
+    period: int | None
+    counters: tuple[str, ...]
     steps_swept: int
     primitives: int
     poison: PoisonReport | None
     gradient: Gradient | None = None
 
 
+@seldom_collecting()
 def profile(
     step: Step,
     state: Mapping[str, Any] | Sequence[Mapping[str, Any]],
@@ -105,9 +114,10 @@ def profile(
         Take the checkpoint after that many plain steps from `state`. Default: at `state` itself. Several: the
         map is for a checkpoint at any of them.
     steps : int, optional
-        Number of steps, at least 1, from the checkpoint to the end of the run; each is recorded. The output
-        counts after each of them. None: for a run of any length of at least one step. The structure of the
-        step must then be the same in two successive steps, and masks are swept to their fixed point.
+        Number of steps, at least 1, from the checkpoint to the end of the run. The output counts after each
+        of them. None: for a run of any length of at least one step. The structure of the step must then be
+        the same in two successive steps, or repeat with a period of at most 8 steps, and masks are swept to
+        their fixed point; they hold for a checkpoint after any of the steps of a period.
     control : "sink" or "report"
         What becomes of values that only steer: they decide a branch or the length of a loop, are cast to a
         bare ``bool``, ``int``, ``float`` or ``complex``, are an index that is read at or another steering
@@ -119,7 +129,7 @@ def profile(
         index of a write) count in either case.
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
-        at every point, with the united map.
+        at every point, with the united map. One state a point is kept for that.
     engine : "dependence" or "gradient"
         The element states are those of structural dependence. "gradient" also pulls random cotangents back
         through the steps that were swept, and reports magnitudes, in `Profile.gradient` and in the map.
@@ -159,23 +169,23 @@ def profile(
     _check_options(steps, control, validate)
     _check_engine(engine, mask)
     inputs, at_steps = checked_inputs(state), checked_steps(at)
-    program = ObservedProgram(step, output, steering_counts=control == "sink")
     found: list[_Found] = []
     starts: list[State] = []
-    for point, start in points_of(program, inputs, at_steps):
-        program.start_at(point, len(inputs))
-        at_point = _profile_at(program, point, start, steps, validate=validate is not None)
+    with ObservedProgram(step, output, steering_counts=control == "sink") as program:
+        for point, start in points_of(program, inputs, at_steps):
+            program.start_at(point, len(inputs))
+            at_point = _profile_at(program, point, start, steps, validate=validate is not None)
+            if engine == "gradient":
+                at_point.gradients.append(gradient(program, start, max(at_point.swept, 1), seed=seed))
+            found.append(at_point)
+            if validate is not None:
+                starts.append(start)
+        variables, magnitudes = united([each.variables for each in found]), None
         if engine == "gradient":
-            at_point.gradients.append(gradient(program, start, max(at_point.swept, 1), seed=seed))
-        found.append(at_point)
-        if validate is not None:
-            starts.append(start)
-    variables, magnitudes = united([each.variables for each in found]), None
-    if engine == "gradient":
-        together = united_gradients([each for at_point in found for each in at_point.gradients])
-        variables, magnitudes = with_magnitudes(variables, together, shrink=mask == "gradient")
-    swept = max(each.swept for each in found)
-    poison = _poisoned(program, starts, variables, swept)
+            together = united_gradients([each for at_point in found for each in at_point.gradients])
+            variables, magnitudes = with_magnitudes(variables, together, shrink=mask == "gradient")
+        swept = max(each.swept for each in found)
+        poison = _poisoned(program, starts, variables, swept)
     sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
     branches = program.observed.branches.branches()
     provenance = {
@@ -190,6 +200,8 @@ def profile(
         sinks,
         branches,
         _stationary(found),
+        _period(found),
+        _counters(found),
         swept,
         program.observed.primitives or 0,
         poison,
@@ -230,13 +242,26 @@ class _Found:
     variables: dict[str, Variable]
     swept: int
     stationary: bool | None
+    period: int | None
+    replayed: bool
+    counters: tuple[str, ...]
+    unchecked: tuple[str, ...]
     gradients: list[Gradient] = field(default_factory=list)
 
 
 def _profile_at(program: Program, point: Point, start: State, steps: int | None, *, validate: bool) -> _Found:
     window = record(program, start, steps, validate=validate)
     variables, swept = states_of(start, window)
-    return _Found(point, variables, swept, window.stationary)
+    return _Found(
+        point,
+        variables,
+        swept,
+        window.stationary,
+        window.period,
+        window.replayed,
+        window.counters,
+        window.warnings,
+    )
 
 
 # ---- all points ----
@@ -255,6 +280,15 @@ def _poisoned(
 def _stationary(found: Sequence[_Found]) -> bool | None:
     answers = [each.stationary for each in found]
     return None if None in answers else all(answers)
+
+
+def _period(found: Sequence[_Found]) -> int | None:
+    periods = [each.period for each in found]
+    return None if None in periods else max(period for period in periods if period is not None)
+
+
+def _counters(found: Sequence[_Found]) -> tuple[str, ...]:
+    return tuple(sorted({name for each in found for name in each.counters}))
 
 
 def _provenance(program: Program, found: Sequence[_Found], steps: int | None, control: str) -> dict[str, Any]:
@@ -277,6 +311,10 @@ def _provenance(program: Program, found: Sequence[_Found], steps: int | None, co
         "steps": steps,
         "steps_swept": max(each.swept for each in found),
         "stationary": _stationary(found),
+        "period": _period(found),
+        "replayed": any(each.replayed for each in found),
+        "counters": list(_counters(found)),
+        "unchecked": sorted({warning for each in found for warning in each.unchecked}),
         "control": control,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }

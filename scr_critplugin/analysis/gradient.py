@@ -21,17 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis import sweep
-from scr_critplugin.analysis.adjoints import ADJOINTS, Ended, Seed, pull_back
-from scr_critplugin.analysis.compositions import COMPOSED
-from scr_critplugin.analysis.cotangents import carries, value_shape
+from scr_critplugin.analysis.adjoints import ADJOINTS, FALLBACKS, Ended, Seed, pull_back
+from scr_critplugin.analysis.compositions import COMPOSED, INSTEAD
+from scr_critplugin.analysis.cotangents import carries
 from scr_critplugin.analysis.masks import Mask, everything
 from scr_critplugin.analysis.memory_adjoints import OF_MEMORY
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep
-from scr_critplugin.analysis.tape import DependenceNode, Tape
+from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.criticality import ElementState, Variable
 
-ADJOINTS.update(OF_MEMORY)
-ADJOINTS.update(COMPOSED)
+ADJOINTS.update(OF_MEMORY | INSTEAD)
+FALLBACKS.update(COMPOSED)
 
 DRAWS = 3
 """Random combinations of the outputs: a derivative that one of them cancels is seen by another."""
@@ -175,16 +175,21 @@ def _backwards(program: Program, start: State, steps: int) -> Iterator[tuple[int
 
 
 def _cotangents(output: TracedOutput, generator: np.random.Generator) -> list[Seed]:
-    return [(node, _normal(node, generator)) for node in output.nodes if carries(node)]
+    return [
+        (node, _normal(value, generator))
+        for node, value in zip(output.nodes, output.traced, strict=True)
+        if carries(node)
+    ]
 
 
-def _normal(node: DependenceNode, generator: np.random.Generator) -> NDArray[Any]:
-    shape = value_shape(node)
-    drawn = generator.standard_normal(shape)
-    saved = node.saved
-    if saved is not None and saved.dtype is not None and saved.dtype.kind == "c":
-        return np.asarray(drawn + 1j * generator.standard_normal(shape))
-    return np.asarray(drawn)
+def _normal(value: Any, generator: np.random.Generator) -> Any:
+    """Random numbers like the value; zeros for what is no floating-point number in a sequence."""
+    if isinstance(value, (list, tuple)):
+        return [_normal(member, generator) for member in value]
+    drawn = np.asarray(generator.standard_normal(np.shape(value)))
+    if np.iscomplexobj(value):
+        return np.asarray(drawn + 1j * generator.standard_normal(np.shape(value)))
+    return drawn if np.asarray(value).dtype.kind == "f" else np.zeros_like(drawn)
 
 
 def _seeds(traced: TracedStep, wanted: Mapping[str, NDArray[Any]]) -> list[Seed]:

@@ -1,54 +1,252 @@
 """Recorded steps of a program, checked: the traced run is the plain one, and how its structure goes on.
 
-May import `program`, `structure`, `tape` and the errors. Tests: ``tests/test_dependence.py``.
+Steps are recorded until their structure is seen to repeat, and then stand for all later ones. Where it does
+not repeat, each step is recorded when its turn comes, from the last to the first, so that one tape is
+alive at a time.
+
+May import `hidden`, `period`, `program`, `structure`, `tape` and the errors. Tests:
+``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
-from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep
-from scr_critplugin.analysis.structure import first_difference, same_ends
+from scr_critplugin.analysis.hidden import refuse_hidden_state
+from scr_critplugin.analysis.period import LONGEST_PERIOD, PeriodSearch
+from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep, is_traceable
+from scr_critplugin.analysis.structure import Structure, structure_of
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.errors import ProfileError
+
+EACH = 8
+"""Up to so many steps are all recorded, without asking whether their structure repeats."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded step, and the output after it."""
+
+    step: TracedStep
+    output: TracedOutput
+
+    def tapes(self) -> tuple[Tape, Tape]:
+        """Both recordings."""
+        return self.step.tape, self.output.tape
+
+    def structure(self) -> Structure:
+        """What it has in common with other steps, or not."""
+        return structure_of(self.step.tape, self.step.nodes, self.output.tape, self.output.nodes)
+
+    def forget(self) -> None:
+        """Let go of the tapes' contents: they refer to themselves, and would wait for the collector."""
+        for tape in self.tapes():
+            tape.nodes.clear()
+            tape.roots.clear()
+            tape.kept.clear()
+
+
+class Recorder:
+    """Records steps of a program and checks them; what it saw is in its attributes.
+
+    Attributes
+    ----------
+    sinks : set
+        Places where values left the data flow.
+    counters : set of str
+        Variables that are not traced and change from one step to the next.
+    primitives : int
+        Number of primitive calls of the first step.
+    """
+
+    def __init__(self, program: Program, start: State, *, with_plain_output: bool) -> None:
+        self._program = program
+        self._with_plain_output = with_plain_output
+        self.sinks: set[Any] = set()
+        self.counters: set[str] = set()
+        self.primitives = 0
+        self._written: set[str] = set()
+        self._sharing = set(_sharing(start))
+
+    def record(self, number: int, before: State, after: State) -> Recorded:
+        """Record step `number`, from `before` to `after` by the plain run, and the output after it."""
+        if self._with_plain_output and number > 1:
+            # What the program computes once and keeps must be ordinary arrays. (Of step 1 it has been run.)
+            self._program.outputs(after)
+        traced = self._program.trace_step(before, number=number)
+        _refuse_other_results(after, traced)
+        self.counters |= _counters(before, after)
+        if number == 1:
+            self.primitives = len(traced.tape.nodes)
+        self._refuse_shared_memory(traced)
+        recorded = Recorded(traced, self._program.trace_output(after, number=number))
+        self.sinks |= {sink for tape in recorded.tapes() for _, sink in tape.sinks}
+        return recorded
+
+    def _refuse_shared_memory(self, traced: TracedStep) -> None:
+        """Raise if a write to one state variable would, in the run, change another.
+
+        A restart gives each variable memory of its own, so a program that relies on it cannot be restarted.
+        """
+        self._written |= traced.written
+        self._sharing |= set(_sharing(traced.values))
+        for one, other in sorted(self._sharing):
+            if {one, other} & self._written:
+                raise ProfileError(
+                    f"{one!r} and {other!r} share memory, and the step writes to it in place: after a "
+                    "restart they would not. Let the step copy one of them",
+                    key=one,
+                )
 
 
 @dataclass(frozen=True)
 class Window:
-    """The recorded steps with the output after each; `stationary` if one stands for all later ones."""
+    """The steps from the checkpoint on, as the backward recurrence needs them.
 
-    steps: list[TracedStep]
-    outputs: list[TracedOutput]
+    Attributes
+    ----------
+    steps : int or None
+        How many there are; None: any number.
+    period : int or None
+        Step ``i`` has the structure of step ``i + period``; None if each step stands for itself only.
+    stationary : bool or None
+        Whether the period is 1; None if it was not asked.
+    warnings : tuple of str
+        What could not be checked.
+    """
+
+    program: Program
+    steps: int | None
+    period: int | None
     stationary: bool | None
+    warnings: tuple[str, ...]
+    _recorder: Recorder
+    _cycle: tuple[Recorded, ...]
+    _replay: Callable[[], Iterator[Recorded]] | None
 
-    def tapes(self) -> list[Tape]:
-        """All recordings."""
-        return [traced.tape for traced in self.steps] + [traced.tape for traced in self.outputs]
+    @property
+    def replayed(self) -> bool:
+        """Whether the structure was found not to repeat, so that each step is recorded again."""
+        return self.stationary is False and self.period is None
+
+    @property
+    def sinks(self) -> tuple[Any, ...]:
+        """Places where values left the data flow in the steps recorded until now."""
+        return tuple(sorted(self._recorder.sinks))
+
+    @property
+    def primitives(self) -> int:
+        """Number of primitive calls of the first step, once that is recorded."""
+        return self._recorder.primitives
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """Names of the untraced variables that changed from step to step until now: loop counters."""
+        return tuple(sorted(self._recorder.counters))
+
+    def last_to_first(self) -> Iterator[tuple[int, Recorded]]:
+        """The steps from the last to the first, each with its place in the period (0 if there is none).
+
+        Endless if there is a period and any number of steps. Without a period the next step is recorded when
+        it is asked for: let go of the one before (`Recorded.forget`) to keep one tape alive.
+        """
+        if self._replay is not None:
+            # Not a generator of our own: its loop variable would keep the tape alive.
+            return map(_in_no_period, self._replay())
+        return self._around()
+
+    def _around(self) -> Iterator[tuple[int, Recorded]]:
+        period = len(self._cycle)
+        number = period if self.steps is None else self.steps
+        while number > 0 or self.steps is None:
+            number -= 1
+            yield number % period, self._cycle[number % period]
 
 
 def record(program: Program, start: State, steps: int | None, *, validate: bool) -> Window:
-    traced_steps: list[TracedStep] = []
-    traced_outputs: list[TracedOutput] = []
-    state = start
-    for _ in range(2 if steps is None else steps):
-        # The plain run first: what the program computes once and keeps must be ordinary arrays.
-        plain = program.advance(state)
-        if validate:
-            program.outputs(plain)
-        traced = program.trace_step(state)
-        _refuse_other_results(plain, traced)
-        state = traced.values
-        traced_steps.append(traced)
-        traced_outputs.append(program.trace_output(state))
-    _refuse_shared_memory(start, traced_steps)
-    if steps is not None:
-        return Window(traced_steps, traced_outputs, None)
-    _refuse_changing_structure(traced_steps, traced_outputs)
-    return Window(traced_steps[:1], traced_outputs[:1], True)
+    """Look at the steps from `start` on, of which there are `steps` (None: any number).
+
+    `validate`: also run the output plainly. Raises ProfileError as `profile` says.
+    """
+    clock = time.perf_counter()
+    after = program.advance(start)
+    output = program.outputs(after) if validate else None
+    seconds = time.perf_counter() - clock
+    warnings = refuse_hidden_state(program, start, after, output, is_last=steps == 1, seconds=seconds)
+    recorder = Recorder(program, start, with_plain_output=validate)
+    stationary = None
+    if steps is None or steps > EACH:
+        search = _search(program, recorder, start, after, steps)
+        if search.period is not None:
+            cycle, stationary = search.cycle(), search.period == 1
+            return Window(program, steps, search.period, stationary, warnings, recorder, cycle, None)
+        if steps is None:
+            raise search.refusal(sorted(recorder.counters))
+        stationary = False
+
+    def replay() -> Iterator[Recorded]:
+        return _last_to_first(program, recorder, [start, after], steps)
+
+    return Window(program, steps, None, stationary, warnings, recorder, (), replay)
+
+
+def _search(
+    program: Program, recorder: Recorder, before: State, after: State, steps: int | None
+) -> PeriodSearch[Recorded]:
+    """Record steps until their structure repeats, or is seen not to."""
+    # With few steps left it is cheaper to record each of them than to look for a long period.
+    longest = LONGEST_PERIOD if steps is None else min(LONGEST_PERIOD, steps // 4)
+    search: PeriodSearch[Recorded] = PeriodSearch(longest, program.agree)
+    number = 1
+    while True:
+        recorded = recorder.record(number, before, after)
+        search.add(recorded, recorded.structure())
+        if search.is_over:
+            return search
+        before, after, number = after, program.advance(after), number + 1
+
+
+def _last_to_first(
+    program: Program, recorder: Recorder, states: list[State], steps: int
+) -> Iterator[Recorded]:
+    """Record `steps` steps from the last to the first, given the first two `states`.
+
+    Of the states in between, about ``2 * sqrt(steps)`` are held: those at the start of each stretch, and
+    those of the present stretch.
+    """
+    stride = steps if steps <= EACH else isqrt(steps - 1) + 1
+    first_of = {0: states[0]}
+    state, last = states[1], (steps - 1) // stride * stride
+    for number in range(1, last + 1):
+        if number % stride == 0:
+            first_of[number] = state
+        if number < last:
+            state = program.advance(state)
+    following: list[State] = []
+    for first in reversed(range(0, steps, stride)):
+        stretch = [first_of.pop(first)] if first else states[:2]
+        until = min(first + stride, steps) - len(following)
+        while first + len(stretch) <= until:
+            stretch.append(program.advance(stretch[-1]))
+        stretch += following
+        following = stretch[:1]
+        while len(stretch) > 1:
+            after = stretch.pop()
+            yield recorder.record(first + len(stretch), stretch[-1], after)
+
+
+def _in_no_period(recorded: Recorded) -> tuple[int, Recorded]:
+    return 0, recorded
+
+
+# ---- checks of one step ----
 
 
 def _refuse_other_results(plain: State, traced: TracedStep) -> None:
@@ -62,23 +260,6 @@ def _refuse_other_results(plain: State, traced: TracedStep) -> None:
             )
 
 
-def _refuse_shared_memory(start: State, steps: list[TracedStep]) -> None:
-    """Raise if a write to one state variable would, in the run, change another.
-
-    A restart gives each variable memory of its own, so a program that relies on it cannot be restarted.
-    """
-    written = set().union(*(traced.written for traced in steps))
-    for values in (start, *(traced.values for traced in steps)):
-        for one, other in combinations(values, 2):
-            both = isinstance(values[one], np.ndarray) and isinstance(values[other], np.ndarray)
-            if both and {one, other} & written and np.may_share_memory(values[one], values[other]):
-                raise ProfileError(
-                    f"{one!r} and {other!r} share memory, and the step writes to it in place: after a "
-                    "restart they would not. Let the step copy one of them",
-                    key=one,
-                )
-
-
 def _close(one: Any, other: Any) -> bool:
     left, right = np.asarray(one), np.asarray(other)
     if left.dtype.kind in "fc" and right.dtype.kind in "fc":
@@ -88,22 +269,18 @@ def _close(one: Any, other: Any) -> bool:
     return bool(np.array_equal(left, right))
 
 
-def _refuse_changing_structure(steps: list[TracedStep], outputs: list[TracedOutput]) -> None:
-    pairs: list[tuple[str, Tape, Tape]] = [
-        ("step", steps[0].tape, steps[1].tape),
-        ("output", outputs[0].tape, outputs[1].tape),
-    ]
-    for what, one, other in pairs:
-        difference = first_difference(one, other)
-        if difference is not None:
-            raise ProfileError(
-                f"the structure of the {what} changes from one step to the next: {difference}. Give the "
-                "number of steps from the checkpoint to the output (steps=...), so that each is analysed",
-                key="steps",
-            )
-    if not same_ends(steps[0].nodes.values(), steps[1].nodes.values()):
-        raise ProfileError(
-            "the step puts other results into its state from one step to the next. Give the number of steps "
-            "from the checkpoint to the output (steps=...), so that each is analysed",
-            key="steps",
-        )
+def _sharing(values: State) -> Iterator[tuple[str, str]]:
+    """Pairs of variables whose arrays share memory."""
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    for one, other in combinations(arrays, 2):
+        if np.may_share_memory(arrays[one], arrays[other]):
+            yield one, other
+
+
+def _counters(before: State, after: State) -> set[str]:
+    """Variables that are not traced and that the step changed."""
+    return {
+        name
+        for name, value in before.items()
+        if not is_traceable(value) and not np.array_equal(np.asarray(value), np.asarray(after[name]))
+    }

@@ -164,9 +164,10 @@ def _memory_order(owner: NDArray[Any]) -> tuple[int, ...]:
 
 
 def _is_compact(owner: NDArray[Any]) -> bool:
+    flags = owner.flags
     return (
         type(owner) is np.ndarray
         and owner.base is None
-        and owner.flags.writeable
-        and owner.transpose(_memory_order(owner)).flags.c_contiguous
+        and flags.writeable
+        and (flags.c_contiguous or owner.transpose(_memory_order(owner)).flags.c_contiguous)
     )

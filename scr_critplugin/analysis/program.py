@@ -2,12 +2,15 @@
 
 The caller's arrays are never written to: plain and traced runs get copies.
 
-May import `boxes`, `masks`, `tape` and the errors. Tests: ``tests/test_dependence.py``.
+May import `boxes`, `masks`, `process_copy`, `tape` and the errors. Tests: ``tests/test_dependence.py``,
+``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,6 +18,7 @@ import numpy as np
 from autograd.tracer import getval, isbox
 
 from scr_critplugin.analysis.boxes import TracedArray, recording
+from scr_critplugin.analysis.process_copy import ProcessCopy
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.errors import ProfileError
 
@@ -40,29 +44,86 @@ class TracedStep:
 
 @dataclass(frozen=True)
 class TracedOutput:
-    """A recorded output: `values` of its leaves in order, and the nodes of those that were traced."""
+    """A recorded output: `values` of its leaves in order; nodes and values of those that were `traced`."""
 
     tape: Tape
     values: list[Any]
     nodes: list[DependenceNode]
+    traced: list[Any]
+
+
+Results: TypeAlias = "list[tuple[str, str]]"
+"""Name and digest of the variables of a state, and of the leaves of the output."""
+
+
+@dataclass(frozen=True)
+class AfterOthers:
+    """Answer of `Program.after_others`: `results` from the state, and why other states failed, in words."""
+
+    failures: tuple[str, ...]
+    results: Results
 
 
 class Program:
-    """`step` and `output` of a program, as `profile` takes them."""
+    """`step` and `output` of a program, as `profile` takes them.
 
-    def __init__(self, step: Step, output: Output) -> None:
+    In a ``with`` statement, entered before the first call, `uncalled` is a copy of this process in which the
+    program has not been called (None where there are no forks, or outside of the statement).
+
+    Parameters
+    ----------
+    step, output : callable
+        See `profile`.
+    agree : callable
+        Given a decision that depends on what was recorded, returns the one to follow. Programs of several
+        processes whose tapes are swept together must decide the same: True only if all of them say so.
+    """
+
+    def __init__(self, step: Step, output: Output, agree: Callable[[bool], bool] = bool) -> None:
         self.step = step
         self.output = output
+        self.agree = agree
+        self.uncalled: ProcessCopy | None = None
+
+    def __enter__(self) -> Program:
+        if ProcessCopy.possible():
+            self.uncalled = ProcessCopy(self.after_others)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.uncalled is not None:
+            self.uncalled.close()
+            self.uncalled = None
 
     def advance(self, state: State) -> State:
         """The state after one plain step."""
-        given = {name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in state.items()}
+        given = _copied(state)
         return _next_state(self.step(given), given, state)
 
     def outputs(self, state: State) -> list[Any]:
         """Leaves of the plain output at `state`."""
-        given = {name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in state.items()}
-        return [leaf for _, leaf in leaves(self.output(given))]
+        return [leaf for _, leaf in leaves(self.output(_copied(state)))]
+
+    def after_others(self, question: tuple[Sequence[State], State, bool]) -> AfterOthers:
+        """What a step from a state gives after one from another state. The work of `uncalled`.
+
+        The question: other states, of which the first that the program can run from is taken; the state; and
+        whether the output counts.
+        """
+        others, state, with_output = question
+        failures = []
+        for other in others:
+            try:
+                self._run_from(other, with_output)
+            except Exception as error:
+                failures.append(f"{type(error).__name__}: {error}")
+            else:
+                break
+        return AfterOthers(tuple(failures), self._run_from(state, with_output))
+
+    def _run_from(self, state: State, with_output: bool) -> Results:
+        after = self.advance(state)
+        return results_of(after, self.outputs(after) if with_output else ())
 
     def trace_step(self, state: State, number: int | None = None, *, values: bool = False) -> TracedStep:
         """Record one step from `state`: step `number` after the checkpoint, the first being 1.
@@ -81,8 +142,9 @@ class Program:
         """Record the output at `state`, to which step `number` led. `values`: with what adjoints need."""
         with recording(self.output, values=values) as (tape, box):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
-            nodes = [leaf._node for leaf in found if _is_traced(leaf)]
-        return TracedOutput(tape, [getval(leaf) for leaf in found], nodes)
+            traced = [leaf for leaf in found if _is_traced(leaf)]
+            nodes = [leaf._node for leaf in traced]
+        return TracedOutput(tape, [getval(leaf) for leaf in found], nodes, [getval(leaf) for leaf in traced])
 
 
 def checked_state(state: Any) -> State:
@@ -97,20 +159,38 @@ def checked_state(state: Any) -> State:
         plain_array = isinstance(value, np.ndarray) and value.dtype.kind != "O"
         if not plain_array and not isinstance(value, _SCALARS):
             raise ProfileError(
-                f"expected an array or scalar, found {_described(value)}. Put the arrays and numbers it "
-                "consists of into the state under names of their own",
-                key=name,
+                f"expected an array or scalar, found {_described(value)}. {_instead_of(value)}", key=name
             )
-    return dict(state)
+    # A mapped file is an array like any other.
+    return {name: np.asarray(v) if isinstance(v, np.memmap) else v for name, v in state.items()}
+
+
+_GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence)
+
+
+def _instead_of(value: Any) -> str:
+    """What to put into the state instead of `value`."""
+    if isinstance(value, (*_GENERATORS, random.Random)):
+        return (
+            "A checkpoint holds arrays: keep the numbers of the generator's own state (for NumPy "
+            "`rng.bit_generator.state`) in arrays of np.uint64 or np.uint32, 128-bit numbers in two of them; "
+            "let the step make a generator, set its state from them, and put its new state back"
+        )
+    if value is None:
+        return "There is nothing of it to store: leave it out, or give the array that it will become"
+    if isinstance(value, (list, tuple)):
+        return "Make it an array (np.array), or put its members into the state under names of their own"
+    return "Put the arrays and numbers it consists of into the state under names of their own"
 
 
 def is_traceable(value: Any) -> bool:
     """True if dependence on the elements of `value` can be followed.
 
-    Python integers and booleans are left bare, since loops, dictionary keys and text need them so.
+    Single integers and booleans, Python's and NumPy's and arrays without axes, are left bare, since loops,
+    dictionary keys and text need them so.
     """
     if type(value) is np.ndarray:
-        return value.dtype.kind in "fciub"
+        return value.dtype.kind in ("fciub" if value.ndim else "fc")
     return isinstance(value, (float, complex, np.inexact)) and not isinstance(value, np.ndarray)
 
 
@@ -134,12 +214,30 @@ def leaves(nest: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
         )
 
 
+def results_of(state: State, leaves_of_output: Iterable[Any]) -> Results:
+    """Digests to compare: equal only if every bit is."""
+    found = [(name, _digest_of(value)) for name, value in state.items()]
+    return found + [(f"output {i}", _digest_of(leaf)) for i, leaf in enumerate(leaves_of_output)]
+
+
+def _digest_of(value: Any) -> str:
+    """A digest of type, shape and every bit of an array or scalar."""
+    array = np.asarray(value)
+    described = hashlib.blake2b(f"{array.dtype} {array.shape} ".encode(), digest_size=16)
+    if array.dtype.kind == "O":
+        described.update(repr(value).encode())
+    else:
+        described.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return described.hexdigest()
+
+
+def _copied(state: State) -> State:
+    return {name: v.copy(order="K") if isinstance(v, np.ndarray) else v for name, v in state.items()}
+
+
 def _boxed(state: State, box: Callable[[str, Any], Any]) -> State:
     return {
-        name: box(name, np.copy(value) if isinstance(value, np.ndarray) else value)
-        if is_traceable(value)
-        else value
-        for name, value in state.items()
+        name: box(name, value) if is_traceable(value) else value for name, value in _copied(state).items()
     }
 
 

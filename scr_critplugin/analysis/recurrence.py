@@ -1,20 +1,24 @@
 """The backward recurrence: what all later outputs need of the state at the checkpoint, and element states.
 
-A state needs what the step makes of it into what the next state needs (DESIGN section 7).
+A state needs what the step makes of it into what the next state needs (DESIGN section 7). All sweeps of a
+step are done while its tape is alive: the steps come one by one, from the last to the first.
 
-May import `history`, `masks`, `program`, `sweep` and the map. Tests: ``tests/test_dependence.py``.
+May import `history`, `masks`, `program`, `sweep` and the map. Tests: ``tests/test_dependence.py``,
+``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis import sweep
-from scr_critplugin.analysis.history import Window
+from scr_critplugin.analysis.history import Recorded, Window
 from scr_critplugin.analysis.masks import everything
 from scr_critplugin.analysis.program import State, TracedStep, is_traceable
 from scr_critplugin.analysis.tape import Tape
@@ -25,67 +29,86 @@ Sweep = Callable[[Tape, list[sweep.Seed]], sweep.RootMasks]
 
 
 def states_of(start: State, window: Window) -> tuple[dict[str, Variable], int]:
-    """Element states of every variable, and the number of steps swept."""
-    critical, swept = _backward(window, sweep.needed)
-    read, _ = _backward(window, sweep.accessed)
-    kept = _kept(window)
-    taken = {name for tape in window.tapes() for name in sweep.taken(tape)}
-    variables = {}
-    for name, value in start.items():
-        array = np.asarray(value)
-        states = np.full(array.shape, ElementState.CRITICAL, dtype=np.uint8)
-        if is_traceable(value):
-            states[kept[name]] = ElementState.INERT if name in taken else ElementState.UNUSED
-            states[~kept[name]] = ElementState.DEAD
-            states[read[name]] = ElementState.INERT
-            states[critical[name]] = ElementState.CRITICAL
-        variables[name] = _variable(name, array, states)
-    return variables, swept
+    """Element states of every variable, and the number of steps swept.
 
-
-def _variable(name: str, array: NDArray[Any], states: NDArray[np.uint8]) -> Variable:
-    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-    return Variable(name, states, array.dtype, "F" if fortran else "C")
-
-
-def _backward(window: Window, pull: Sweep) -> tuple[Masks, int]:
-    """What all later outputs together need (or read) of the state at the checkpoint; steps swept."""
-    wanted: Masks = {}
-    for traced, output in zip(reversed(window.steps), reversed(window.outputs), strict=True):
-        all_of_it = [(node, everything(node.shape)) for node in output.nodes]
-        wanted = _united(wanted, pull(output.tape, all_of_it))
-        before = pull(traced.tape, _seeds(traced, wanted))
-        if window.stationary:
-            return _fixed_point(traced, pull, wanted, before)
-        wanted = before
-    return wanted, len(window.steps)
-
-
-def _fixed_point(traced: TracedStep, pull: Sweep, output: Masks, before: Masks) -> tuple[Masks, int]:
-    swept = 1
-    wanted = output
-    while True:
-        grown = _united(output, before)
-        # The masks only grow, so this ends.
-        if _equal(grown, wanted):
-            return before, swept
-        wanted = grown
-        before = pull(traced.tape, _seeds(traced, wanted))
-        swept += 1
-
-
-def _kept(window: Window) -> Masks:
-    """Elements that every later state of the window still holds, unchanged."""
-    held: Masks = {}
-    for traced in reversed(window.steps):
-        held = sweep.carried(traced.tape, _seeds(traced, held))
-    while window.stationary:
-        traced = window.steps[0]
-        again = sweep.carried(traced.tape, _seeds(traced, held))
-        if _equal(again, held):
+    For any number of steps they hold at each step of the period; else at the first step of the window.
+    """
+    critical = _Fold(window, sweep.needed, with_output=True)
+    read = _Fold(window, sweep.accessed, with_output=True)
+    kept = _Fold(window, sweep.carried, with_output=False)
+    folds = (critical, read, kept)
+    taken: dict[int, set[str]] = {}
+    for phase, recorded in window.last_to_first():
+        for fold in folds:
+            fold.through(phase, recorded)
+        if window.period is None or phase not in taken:
+            names = {name for tape in recorded.tapes() for name in sweep.taken(tape)}
+            taken[phase] = taken.get(phase, set()) | names
+        if window.period is None:
+            recorded.forget()
+        # The next step is recorded while this name still stands for the last one.
+        del recorded
+        if all(fold.settled for fold in folds):
             break
-        held = again
-    return held
+    states = _ElementStates(critical.masks(), read.masks(), kept.masks(), set().union(*taken.values()))
+    return {name: _variable(name, value, states) for name, value in start.items()}, critical.swept
+
+
+class _Fold:
+    """One sweep, carried backward from step to step.
+
+    Attributes
+    ----------
+    settled : bool
+        Whether the masks repeat with the period, so that further steps change nothing.
+    swept : int
+        Number of steps swept.
+    """
+
+    def __init__(self, window: Window, pull: Sweep, *, with_output: bool) -> None:
+        self.settled = False
+        self.swept = 0
+        self._agree = window.program.agree
+        self._is_periodic = window.period is not None
+        self._is_endless = window.steps is None
+        self._pull = pull
+        self._with_output = with_output
+        self._before: Masks = {}
+        self._before_phase: dict[int, Masks] = {}
+        self._after_phase: dict[int, Masks] = {}
+        self._outputs: dict[int, Masks] = {}
+
+    def through(self, phase: int, recorded: Recorded) -> None:
+        """Carry the masks from the end of a step to its beginning."""
+        if self.settled:
+            return
+        wanted = self._before
+        if self._with_output:
+            wanted = _united(wanted, self._of_output(phase, recorded))
+        if self._is_periodic:
+            # What follows from masks is the same if they are: then it has been seen already.
+            self.settled = self._agree(
+                phase in self._after_phase and _equal(wanted, self._after_phase[phase])
+            )
+            if self.settled:
+                return
+            self._after_phase[phase] = wanted
+        self._before = self._pull(recorded.step.tape, _seeds(recorded.step, wanted))
+        self._before_phase[phase] = self._before
+        self.swept += 1
+
+    def masks(self) -> Masks:
+        """What was found: at the first step, or at any step of the period if their number is not fixed."""
+        if self._is_endless:
+            return reduce(_united, self._before_phase.values())
+        return self._before_phase[0]
+
+    def _of_output(self, phase: int, recorded: Recorded) -> Masks:
+        if self._is_periodic and phase in self._outputs:
+            return self._outputs[phase]
+        all_of_it = [(node, everything(node.shape)) for node in recorded.output.nodes]
+        found = self._outputs[phase] = self._pull(recorded.output.tape, all_of_it)
+        return found
 
 
 def _seeds(traced: TracedStep, wanted: Masks) -> list[sweep.Seed]:
@@ -99,3 +122,28 @@ def _united(one: Masks, other: Masks) -> Masks:
 
 def _equal(one: Masks, other: Masks) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+# ---- element states ----
+
+
+@dataclass(frozen=True)
+class _ElementStates:
+    """Masks of what is `critical`, `read`, and `kept` to the end; and the variables `taken` at all."""
+
+    critical: Masks
+    read: Masks
+    kept: Masks
+    taken: set[str]
+
+
+def _variable(name: str, value: Any, found: _ElementStates) -> Variable:
+    array = np.asarray(value)
+    states = np.full(array.shape, ElementState.CRITICAL, dtype=np.uint8)
+    if is_traceable(value):
+        states[found.kept[name]] = ElementState.INERT if name in found.taken else ElementState.UNUSED
+        states[~found.kept[name]] = ElementState.DEAD
+        states[found.read[name]] = ElementState.INERT
+        states[found.critical[name]] = ElementState.CRITICAL
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    return Variable(name, states, array.dtype, "F" if fortran else "C")

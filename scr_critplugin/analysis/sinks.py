@@ -1,6 +1,6 @@
 """Sinks with the state elements that feed them: one partial sweep a place.
 
-May import `departures`, `masks`, `sweep`, `tape` and the regions. Tests: ``tests/test_control.py``.
+May import `departures`, `sweep`, `tape` and the regions. Tests: ``tests/test_control.py``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from scr_critplugin.analysis import sweep
 from scr_critplugin.analysis.departures import Place
-from scr_critplugin.analysis.masks import Mask, everything
-from scr_critplugin.analysis.sweep import pull_to_parents
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.regions import describe
 
@@ -85,13 +84,14 @@ def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:
 
 def _feeding(tape: Tape, positions: Sequence[int]) -> dict[str, NDArray[np.bool_]]:
     """Elements of the roots that the nodes at `positions` can depend on."""
-    masks: list[Mask | None] = [None] * (max(positions) + 1)
+    masks: sweep.Masks = [None] * (max(positions) + 1)
     for position in positions:
-        masks[position] = everything(tape.nodes[position].shape)
+        sweep.set_whole(tape.nodes[position], masks)
     for position in range(len(masks) - 1, -1, -1):
         mask, node = masks[position], tape.nodes[position]
         if mask is not None and node.call is not None:
             masks[position] = None
-            pull_to_parents(node, mask, masks)
-    found = {name: masks[node.position] for name, node in tape.roots.items() if node.position < len(masks)}
+            sweep.pull_to_parents(node, mask, masks)
+    reached = [item for item in tape.roots.items() if item[1].position < len(masks)]
+    found = {name: sweep.mask_of(node, masks) for name, node in reached if masks[node.position] is not None}
     return {name: mask for name, mask in found.items() if isinstance(mask, np.ndarray) and mask.any()}

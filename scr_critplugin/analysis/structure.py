@@ -1,92 +1,180 @@
 """The structure of a recorded step: which primitives, connected how, with which indices; no values.
 
-Two steps of equal structure have the same dependence, so one sweep serves for both.
+Two steps of equal structure have the same dependence, so one sweep serves for both. A structure is compared
+by its digest, so the tapes it is taken from need not be kept.
 
-May import `calls`, `rules`, `tape` and `windows`. Tests: ``tests/test_dependence.py``.
+May import `calls`, `rules`, `tape` and `windows`. Tests: ``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import pickle
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from scr_critplugin.analysis.calls import Call, Shaped
+from scr_critplugin.analysis.masks import Shape
 from scr_critplugin.analysis.rules import NONE, Row
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.analysis.windows import Places, Window, spread_over
 
-
-def first_difference(one: Tape, other: Tape) -> str | None:
-    """Where two recorded runs differ in structure, in words; None if they do not."""
-    for position, (left, right) in enumerate(zip_longest(one.nodes, other.nodes)):
-        if left is None or right is None or _token(left) != _token(right):
-            return f"primitive {position} is {_words(left)} in one and {_words(right)} in the next"
-    return None
+Line = tuple[bytes, str, Shape]
+"""Of one primitive: its digest, and its name and the shape of its result for messages."""
 
 
-def same_ends(one: Iterable[DependenceNode], other: Iterable[DependenceNode]) -> bool:
-    """True if two runs end in the same nodes."""
-    return [node.position for node in one] == [node.position for node in other]
+@dataclass(frozen=True)
+class Structure:
+    """The structure of a step and of the output after it.
+
+    Attributes
+    ----------
+    digest : bytes
+        Equal for equal structures.
+    step, output : tuple
+        A line for each primitive, in order.
+    ends : tuple of str
+        Names of the traced variables of the next state.
+    held : tuple
+        What the digest knows by identity only. Held, so that nothing else can get the same identity.
+    """
+
+    digest: bytes
+    step: tuple[Line, ...]
+    output: tuple[Line, ...]
+    ends: tuple[str, ...]
+    held: tuple[Any, ...]
 
 
-def _words(node: DependenceNode | None) -> str:
-    if node is None:
+def structure_of(
+    step: Tape, ends: Mapping[str, DependenceNode], output: Tape, leaves: Sequence[DependenceNode]
+) -> Structure:
+    """The structure of a recorded step that ends in the nodes `ends`, and of the output after it."""
+    tokens = _Tokens()
+    lines, after = _lines(step, tokens), _lines(output, tokens)
+    whole = hashlib.blake2b(digest_size=16)
+    for tape, tape_lines in ((step, lines), (output, after)):
+        whole.update(b"".join(digest for digest, _, _ in tape_lines))
+        whole.update(repr([(name, node.position) for name, node in tape.roots.items()]).encode())
+        whole.update(repr([(position, str(sink)) for position, sink in tape.sinks]).encode())
+    whole.update(repr(sorted((name, node.position) for name, node in ends.items())).encode())
+    whole.update(repr([node.position for node in leaves]).encode())
+    return Structure(whole.digest(), lines, after, tuple(sorted(ends)), tuple(tokens.held.values()))
+
+
+def first_difference(one: Structure, other: Structure) -> str | None:
+    """Where the structures of a step and of the next one differ, in words; None if they do not."""
+    if one.digest == other.digest:
+        return None
+    for what, left, right in (("step", one.step, other.step), ("output", one.output, other.output)):
+        for position, (before, after) in enumerate(zip_longest(left, right)):
+            if before is None or after is None or before[0] != after[0]:
+                return (
+                    f"primitive {position} of the {what} is {_words(before)} in one and {_words(after)} in "
+                    "the next"
+                )
+    if one.ends != other.ends:
+        changing = sorted(set(one.ends) ^ set(other.ends))
+        return f"{', '.join(map(repr, changing))} depends on the state in one and not in the other"
+    return "other results are put into the state or the output, or steer the program"
+
+
+def _words(line: Line | None) -> str:
+    if line is None:
         return "absent"
-    if node.call is None:
-        return "a state variable"
-    name = getattr(node.call.function, "__name__", repr(node.call.function))
-    return f"{name} with result shape {node.shape}"
+    _, name, shape = line
+    return f"{name} with result shape {shape}" if name else "a state variable"
 
 
-def _token(node: DependenceNode) -> tuple[Any, ...]:
+def _lines(tape: Tape, tokens: _Tokens) -> tuple[Line, ...]:
+    return tuple(_line(node, tokens) for node in tape.nodes)
+
+
+def _line(node: DependenceNode, tokens: _Tokens) -> Line:
     parents = tuple(parent.position for parent in node.parents)
     if node.call is None or node.row is None:
-        return (parents, node.shape)
-    if node.loose or node.row.pull is spread_over:
-        # Swept as one whole: neither the arguments' shapes nor any index matters.
-        return (node.call.function, node.call.argnums, parents)
-    loose = {i for i, parent in zip(node.call.argnums, node.parents, strict=True) if parent.loose}
-    return (
-        node.call.function,
-        node.call.argnums,
-        parents,
-        node.shape,
-        _arguments(node.call, node.row, loose),
-    )
+        return _digest(repr((parents, node.shape)).encode()), "", node.shape
+    function = node.call.function
+    token: tuple[Any, ...] = (tokens.identity(function), node.call.argnums, node.steered, parents)
+    # What is loose is swept as one whole: neither the arguments' shapes nor any index matters.
+    if not node.loose and node.row.pull is not spread_over:
+        loose = {i for i, parent in zip(node.call.argnums, node.parents, strict=True) if parent.loose}
+        token += (node.shape, tokens.of_arguments(node.call, node.row, loose))
+    return _digest(repr(token).encode()), getattr(function, "__name__", repr(function)), node.shape
 
 
-def _arguments(call: Call, row: Row, loose: set[int]) -> tuple[Any, ...]:
-    positional = tuple(
-        "loose" if i in loose else _of(argument, values=i in row.values or i not in row.data)
-        for i, argument in enumerate(call.args)
-    )
-    named = tuple(
-        (name, _of(value, values=row.values is not NONE)) for name, value in sorted(call.kwargs.items())
-    )
-    return positional + named
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def _of(argument: Any, *, values: bool) -> Any:
-    """A hashable stand-in for an untraced argument; bare numbers count only if `values` matter."""
-    if isinstance(argument, (Window, Places)):
-        return argument.token()
-    if isinstance(argument, Shaped):
-        return ("shaped", str(argument.shape))
-    if isinstance(argument, np.ndarray):
-        return ("array", argument.shape, argument.dtype.str, argument.tobytes() if values else b"")
-    if isinstance(argument, slice):
-        return ("slice", argument.start, argument.stop, argument.step)
-    if isinstance(argument, (tuple, list)):
-        return tuple(_of(member, values=values) for member in argument)
-    if isinstance(argument, dict):
-        return tuple((key, _of(value, values=values)) for key, value in argument.items())
-    if isinstance(argument, (int, float, complex, np.number)) and not values:
-        return "number"
-    return (
-        argument
-        if isinstance(argument, (int, float, complex, str, bytes, type(None), np.generic))
-        else repr(argument)
-    )
+class _Tokens:
+    """Stand-ins for untraced arguments, told apart by their text.
+
+    `held`: objects of which only the identity is known.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[int, Any] = {}
+        self._contents: dict[int, tuple[np.ndarray[Any, Any], bytes]] = {}
+
+    def identity(self, value: Any) -> int:
+        """Identity of `value`, which is held from now on."""
+        self.held[id(value)] = value
+        return id(value)
+
+    def of_arguments(self, call: Call, row: Row, loose: Container[int]) -> tuple[Any, ...]:
+        """Token of all arguments but the `loose` ones; numbers count only where the rule looks at values."""
+        positional = tuple(
+            "loose" if i in loose else self._of(argument, values=i in row.values or i not in row.data)
+            for i, argument in enumerate(call.args)
+        )
+        named = tuple(
+            (name, self._of(value, values=row.values is not NONE))
+            for name, value in sorted(call.kwargs.items())
+        )
+        return positional + named
+
+    def _of(self, argument: Any, *, values: bool) -> Any:
+        if isinstance(argument, np.generic):
+            # An index counts the same whether it is Python's number or NumPy's.
+            argument = argument.item()
+        if isinstance(argument, (int, float, complex, str, bytes, type(None), type(...))):
+            return argument if values or not isinstance(argument, (int, float, complex)) else "number"
+        if isinstance(argument, Places):
+            return ("places", argument.at.shape, argument.whole, self._content(argument.at))
+        if isinstance(argument, Window):
+            return (*argument.token(), argument.whole)
+        if isinstance(argument, Shaped):
+            return ("shaped", str(argument.shape))
+        if isinstance(argument, np.ndarray):
+            return (argument.dtype.str, argument.shape, self._content(argument) if values else b"")
+        if isinstance(argument, slice):
+            bounds = (argument.start, argument.stop, argument.step)
+            return ("slice", *(self._of(bound, values=True) for bound in bounds))
+        if isinstance(argument, (tuple, list)):
+            return tuple(self._of(member, values=values) for member in argument)
+        if isinstance(argument, dict):
+            return tuple((key, self._of(value, values=values)) for key, value in argument.items())
+        return self._of_object(argument)
+
+    def _of_object(self, value: Any) -> Any:
+        if isinstance(value, (np.dtype, np.generic, type)):
+            return repr(value)
+        if hasattr(value, "tocoo"):
+            entries = value.tocoo()
+            return ("sparse", value.shape, _digest(entries.row.tobytes()), _digest(entries.col.tobytes()))
+        try:
+            # All that is in it: texts of objects leave things out.
+            return (repr(type(value)), _digest(pickle.dumps(value)))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return self.identity(value)
+
+    def _content(self, array: np.ndarray[Any, Any]) -> bytes:
+        """Digest of an array; calls share the same copy of an index."""
+        if id(array) not in self._contents:
+            self._contents[id(array)] = array, _digest(array.tobytes())
+        return self._contents[id(array)][1]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from autograd.tracer import Node, isbox, register_notrace
 
-from scr_critplugin.analysis.calls import Call, remember, shaped
+from scr_critplugin.analysis.calls import Call, Copies, remember, shaped
 from scr_critplugin.analysis.departures import Outcomes, Place
 from scr_critplugin.analysis.masks import Shape, shape_of
 from scr_critplugin.analysis.rules import (
@@ -55,6 +55,8 @@ class Tape:
         """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
         self.kept: list[Any] = []
         """Memories that must not be forgotten before the tape is."""
+        self.indices = Copies()
+        """Copies of untraced arguments whose values matter."""
         self.values = Values(self.memories) if keeps_values else None
 
     def root(self, name: str, value: Any) -> DependenceNode:
@@ -120,11 +122,13 @@ class DependenceNode(Node):  # type: ignore[misc]
     A call all of whose traced arguments are `constant` is constant too, and not recorded.
 
     `steered`: a traced value decides what the call connects. `loose`: another state would give the result
-    another shape (``x[x > 0]`` and what is made of it); its mask is one flag for the whole of it.
+    another shape (``x[x > 0]`` and what is made of it); its mask is one flag for the whole of it. `coarse`:
+    the structure seen holds for this steering value or shape only, so all results depend on all arguments.
     """
 
     __slots__ = (
         "call",
+        "coarse",
         "constant",
         "loose",
         "parents",
@@ -144,6 +148,7 @@ class DependenceNode(Node):  # type: ignore[misc]
     saved: Saved | None
     steered: bool
     loose: bool
+    coarse: bool
     constant: bool
     parents: tuple[DependenceNode, ...]
 
@@ -157,40 +162,47 @@ class DependenceNode(Node):  # type: ignore[misc]
         parents: tuple[DependenceNode, ...],
     ) -> None:
         function = getattr(fun, "fun", fun)
+        tape, constants = parents[0].tape, 0
         for parent in parents:
             parent.tape.refuse_if_closed()
+            constants += parent.constant
         if isbox(value) and getattr(value._node, "constant", False):
             # A primitive of the program's own, whose modules make such arrays.
             value = value._value
         _refuse_in_place(function, value, args, kwargs, parent_argnums)
         if isinstance(value, (list, tuple)):
-            parents[0].tape.keep_memories(value)
-        if any(parent.constant for parent in parents):
+            tape.keep_memories(value)
+        if constants:
             varying = [(i, p) for i, p in zip(parent_argnums, parents, strict=True) if not p.constant]
             if not varying:
-                self.be_constant(parents[0].tape, value)
+                self.be_constant(tape, value)
                 return
             parent_argnums, parents = (tuple(part) for part in zip(*varying, strict=True))
         row = row_of(function, args, kwargs)
-        self.tape = parents[0].tape
+        self.tape = tape
         self.parents = parents
         self.shape = shape_of(value)
         self.row = row
-        self.call = _call(function, row, args, kwargs, parent_argnums, self.shape)
-        self.position = self.tape.enter(self)
-        values = self.tape.values
+        self.call = _call(tape, function, row, args, kwargs, parent_argnums, self.shape)
+        self.position = tape.enter(self)
+        values = tape.values
         self.saved = None if values is None else values.of_call(function, value, args, kwargs, parent_argnums)
         self.constant = False
         self.steered = False
         for argnum, parent in zip(parent_argnums, parents, strict=True):
             if not row.known:
                 self.tape.leave(parent, f"unknown primitive {_name(function)}")
-            elif argnum not in row.data:
+                continue
+            if row.may_raise:
+                self.tape.leave(parent, f"errors of {_name(function)}")
+            if argnum not in row.data:
                 self.steered = True
                 self.tape.leave(parent, f"argument of {_name(function)}")
+        has_loose = any([parent.loose for parent in parents])
         self.loose = is_shaped_by_values(function, args, steered=self.steered) or (
-            any(parent.loose for parent in parents) and not self._keeps_shape(row)
+            has_loose and not self._keeps_shape(row)
         )
+        self.coarse = self.steered or self.loose or (has_loose and not row.into_memory)
         if self.loose:
             self.shape = ()
 
@@ -208,7 +220,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.saved = None if tape.values is None else tape.values.of_root(value)
         self.constant = False
         self.steered = False
-        self.loose = False
+        self.loose = self.coarse = False
         self.position = tape.enter(self)
 
     def be_constant(self, tape: Tape, value: Any) -> None:
@@ -221,7 +233,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.saved = None
         self.constant = True
         self.steered = False
-        self.loose = False
+        self.loose = self.coarse = False
         self.position = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DependenceNode:
@@ -241,6 +253,7 @@ def owner_of(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _call(
+    tape: Tape,
     function: Callable[..., Any],
     row: Row,
     args: tuple[Any, ...],
@@ -248,10 +261,15 @@ def _call(
     argnums: tuple[int, ...],
     shape: Shape,
 ) -> Call:
+    indices, values = tape.indices, row.values
     kept = tuple(
-        shaped(arg) if i in argnums else remember(arg, values=i in row.values) for i, arg in enumerate(args)
+        [
+            shaped(arg) if i in argnums else remember(arg, indices if i in values else None)
+            for i, arg in enumerate(args)
+        ]
     )
-    options = {name: remember(value, values=row.values is not NONE) for name, value in kwargs.items()}
+    named = None if values is NONE else indices
+    options = {name: remember(value, named) for name, value in kwargs.items()} if kwargs else {}
     return Call(function, kept, options, argnums, shape)
 
 
@@ -264,9 +282,11 @@ def _refuse_in_place(
 ) -> None:
     """Raise if the call wrote into an array that the program holds untraced: its dependence would be lost."""
     # A function that returns nothing (copyto, put) is called for what it writes.
-    written = value is None or kwargs.get("out") is not None
-    if isinstance(value, np.ndarray) and function not in IN_PLACE_BY_DESIGN:
-        written = written or any(arg is value and i not in argnums for i, arg in enumerate(args))
+    written = value is None or (bool(kwargs) and kwargs.get("out") is not None)
+    if isinstance(value, np.ndarray):
+        for i, arg in enumerate(args):
+            if arg is value and i not in argnums and function not in IN_PLACE_BY_DESIGN:
+                written = True
     if written:
         raise ProfileError(
             f"{_name(function)} writes into an existing array, which cannot be traced at "

@@ -130,7 +130,7 @@ class Observed:
     fed: Fed = field(default_factory=dict)
     branches: BranchLog = field(default_factory=BranchLog)
     primitives: int | None = None
-    """Number of primitives of the first recorded step."""
+    """Number of primitives of the first step of the first point (until that is recorded, of another)."""
 
 
 class ObservedProgram(Program):
@@ -158,7 +158,7 @@ class ObservedProgram(Program):
         """Record one step: step `number` from the point, counted from 1; by default, the next one."""
         traced = super().trace_step(state, number, values=values)
         self._observe("step", traced.tape, number)
-        if self.observed.primitives is None:
+        if self.observed.primitives is None or (number == 1 and self._points == 1):
             self.observed.primitives = len(traced.tape.nodes)
         return traced
 

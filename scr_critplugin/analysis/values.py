@@ -130,10 +130,10 @@ class Values:
         for key, cell in list(cells.items()):
             if np.may_share_memory(cell.array, view):
                 del cells[key]
-                cell.array = cell.array.copy()
+                cell.array = cell.array.copy(order="K")
 
     def _copied(self, array: NDArray[Any]) -> NDArray[Any]:
-        copy = array.copy()
+        copy = array.copy(order="K")
         self._own[id(copy)] = copy
         return copy
 
@@ -142,8 +142,10 @@ class Values:
             value = getval(value)
         if isinstance(value, np.ndarray):
             return self._kept_array(value, is_result)
-        if type(value) in (list, tuple):
-            return type(value)(self._keep(member, is_result=is_result) for member in value)
+        if isinstance(value, (list, tuple)):
+            members = [self._keep(member, is_result=is_result) for member in value]
+            # Of a named tuple the rules use no names.
+            return members if isinstance(value, list) else tuple(members)
         if type(value) is dict:
             return {key: self._keep(member) for key, member in value.items()}
         return value
@@ -169,7 +171,7 @@ class Values:
         known = self._constants.get(key)
         if known is None or not np.array_equal(known[1], array):
             # The original is held too, so that no other array comes to lie at its place.
-            known = self._constants[key] = (array, array.copy())
+            known = self._constants[key] = (array, array.copy(order="K"))
         return known[1]
 
 

@@ -1,0 +1,117 @@
+"""The search for a period in the structure of successive steps.
+
+Steps are compared by digest; recordings are kept only while they may be part of a period.
+
+May import `structure` and the errors. Tests: ``tests/test_recurrence.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
+
+from scr_critplugin.analysis.structure import Structure, first_difference
+from scr_critplugin.errors import ProfileError
+
+LONGEST_PERIOD = 8
+"""Each step of a period must be seen twice: this many is found after twice as many steps."""
+
+
+class Forgettable(Protocol):
+    """A recording whose contents can be let go of."""
+
+    def forget(self) -> None:
+        """Let go of the contents."""
+
+
+Recording = TypeVar("Recording", bound=Forgettable)
+
+
+class PeriodSearch(Generic[Recording]):
+    """Takes recordings one by one, until the smallest period is known or there is none up to `longest`.
+
+    Parameters
+    ----------
+    longest : int
+        Longest period to look for.
+    agree : callable
+        See `Program`: every decision goes through it.
+
+    Attributes
+    ----------
+    period : int or None
+        The period, once each of its steps was seen twice.
+    """
+
+    def __init__(self, longest: int, agree: Callable[[bool], bool]) -> None:
+        self.period: int | None = None
+        self._longest = longest
+        self._agree = agree
+        self._seen: list[Structure] = []
+        self._candidates: list[int] = []
+        self._kept: dict[int, Recording] = {}
+        self._difference: str | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """True if no more recordings are needed."""
+        return self.period is not None or (not self._candidates and len(self._seen) > self._longest)
+
+    def add(self, recording: Recording, structure: Structure) -> None:
+        """Take the next step's recording and its structure."""
+        number = len(self._seen)
+        if number == 1:
+            self._difference = first_difference(self._seen[0], structure)
+            self._seen[0] = _digest_only(self._seen[0])
+        self._seen.append(structure if number == 0 else _digest_only(structure))
+        fresh = [number] if 0 < number <= self._longest else []
+        self._candidates = [
+            period
+            for period in self._candidates + fresh
+            if self._agree(structure.digest == self._seen[number - period].digest)
+        ]
+        self._keep(number, recording)
+        if number % 2 == 1 and (number + 1) // 2 in self._candidates:
+            self.period = (number + 1) // 2
+
+    def cycle(self) -> tuple[Recording, ...]:
+        """One recording for each step of the period."""
+        period = self.period or 0
+        return tuple(self._kept[number] for number in range(period, 2 * period))
+
+    def refusal(self, counters: Sequence[str]) -> ProfileError:
+        """The error that says that there is no period, where steps differ and what to do.
+
+        `counters`: variables that change from step to step and may be what steers it.
+        """
+        steered = f" (it may hang on {', '.join(map(repr, counters))})" if counters else ""
+        later = self._later_start()
+        settled = "" if later is None else f", or take the checkpoint {later} steps later (at=...)"
+        return ProfileError(
+            f"the structure of the step changes from one step to the next{steered} and does not repeat "
+            f"within {self._longest} steps: {self._difference}. Give the number of steps from the checkpoint "
+            f"to the output (steps=...), so that each is analysed{settled}",
+            key="steps",
+        )
+
+    def _keep(self, number: int, recording: Recording) -> None:
+        """Keep the recording if it may be in the second round of a period, and drop those that are not."""
+        self._kept[number] = recording
+        earliest = min(self._candidates, default=number + 1)
+        for dropped in [kept for kept in self._kept if kept < earliest]:
+            self._kept.pop(dropped).forget()
+
+    def _later_start(self) -> int | None:
+        """Number of steps after which those that were seen do repeat."""
+        digests = [structure.digest for structure in self._seen]
+        for start in range(1, len(digests) - 1):
+            tail = digests[start:]
+            for period in range(1, len(tail) // 2 + 1):
+                if tail[period:] == tail[:-period]:
+                    return start
+        return None
+
+
+def _digest_only(structure: Structure) -> Structure:
+    return replace(structure, step=(), output=())
