@@ -10,8 +10,9 @@ never opens a checkpoint file. Tests: ``tests/test_dependence*.py``, ``tests/tes
 
 from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.dependence import Profile, profile
+from scr_critplugin.analysis.gradient import Gradient
 from scr_critplugin.analysis.perturbation import PerturbationReport
 from scr_critplugin.analysis.poison import PoisonReport
 from scr_critplugin.analysis.sinks import Sink
 
-__all__ = ["Branch", "PerturbationReport", "PoisonReport", "Profile", "Sink", "profile"]
+__all__ = ["Branch", "Gradient", "PerturbationReport", "PoisonReport", "Profile", "Sink", "profile"]

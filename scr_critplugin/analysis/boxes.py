@@ -496,12 +496,14 @@ _OF_SHAPE = {
 
 
 @contextmanager
-def recording(*users: Any) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
+def recording(*users: Any, values: bool = False) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
     """Trace inside the block: yields the tape, and a function that boxes a state variable given its name.
+
+    `values`: calls are recorded with what their adjoints need.
 
     In the modules of the functions `users`, and those they use, arrays that NumPy makes can be written to.
     """
-    tape = Tape()
+    tape = Tape(keeps_values=values)
     mappings, top, getval_of_tracer = dict(Box.type_mappings), trace_stack.top, autograd.tracer.getval
     # Not autograd's own new_trace: that does not unwind when the block raises.
     trace_stack.top = trace = top + 1

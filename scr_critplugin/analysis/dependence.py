@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.collection import seldom_collecting
+from scr_critplugin.analysis.gradient import Gradient, gradient, united_gradients, with_magnitudes
 from scr_critplugin.analysis.history import record
 from scr_critplugin.analysis.perturbation import PerturbationReport, perturb
 from scr_critplugin.analysis.perturbation import united as united_perturbations
@@ -71,8 +72,10 @@ class Profile:
     poison : PoisonReport or None
         What was overwritten to check the map, and which elements that made critical; None if that was
         switched off.
+    gradient : Gradient or None
+        How strongly the output responds to each element, with ``engine="gradient"``.
     perturbation : PerturbationReport or None
-        What changing single elements showed; None with other engines.
+        What changing single elements showed, with ``engine="perturbation"``.
     """
 
     map: CriticalityMap
@@ -84,6 +87,7 @@ class Profile:
     steps_swept: int
     primitives: int
     poison: PoisonReport | None
+    gradient: Gradient | None = None
     perturbation: PerturbationReport | None = None
 
 
@@ -97,7 +101,8 @@ def profile(
     steps: int | None = None,
     control: Literal["sink", "report"] = "sink",
     validate: Literal["poison"] | None = "poison",
-    engine: Literal["dependence", "perturbation"] = "dependence",
+    engine: Literal["dependence", "gradient", "perturbation"] = "dependence",
+    mask: Literal["structure", "gradient"] = "structure",
     seed: int = 0,
 ) -> Profile:
     """Find which elements of `state` can influence the output.
@@ -136,11 +141,17 @@ def profile(
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
         at every point, with the united map. Elements whose poison shows become critical; `Profile.poison`
         tells. One state a point is kept for that.
-    engine : "dependence" or "perturbation"
-        All find the map by dependence. "perturbation" also changes sampled elements one at a time; those that
-        the map would have called uncritical and that change an output become critical.
+    engine : "dependence", "gradient" or "perturbation"
+        The element states are those of structural dependence. "gradient" also pulls random cotangents back
+        through the steps that were swept, and reports magnitudes, in `Profile.gradient` and in the map.
+        "perturbation" also changes sampled elements one at a time; those that the map would have called
+        uncritical and that change an output become critical.
+    mask : "structure" or "gradient"
+        "gradient", with that engine, makes critical elements of magnitude zero inert. The map is then good
+        for these states only, if at all: at another, the output may respond to them. Integers and booleans,
+        and elements whose derivative is unknown, keep their structural state.
     seed : int
-        Of the elements that are sampled and of all noise.
+        Of random cotangents, of the elements that are sampled, and of all noise.
 
     Returns
     -------
@@ -168,17 +179,24 @@ def profile(
     later state of the window no longer holds it; *unused* if it belongs to a variable that no primitive takes
     at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
-    _check_options(steps, control, validate, engine)
+    _check_options(steps, control, validate)
+    _check_engine(engine, mask)
     inputs, at_steps = checked_inputs(state), checked_steps(at)
     found: list[_Found] = []
     starts: list[State] = []
     with ObservedProgram(step, output, steering_counts=control == "sink") as program:
         for point, start in points_of(program, inputs, at_steps):
             program.start_at(point, len(inputs))
-            found.append(_profile_at(program, point, start, steps, validate=validate is not None))
+            at_point = _profile_at(program, point, start, steps, validate=validate is not None)
+            if engine == "gradient":
+                at_point.gradients.append(gradient(program, start, max(at_point.swept, 1), seed=seed))
+            found.append(at_point)
             if validate is not None or engine == "perturbation":
                 starts.append(start)
-        variables = united([each.variables for each in found])
+        variables, magnitudes = united([each.variables for each in found]), None
+        if engine == "gradient":
+            together = united_gradients([each for at_point in found for each in at_point.gradients])
+            variables, magnitudes = with_magnitudes(variables, together, shrink=mask == "gradient")
         swept = max(each.swept for each in found)
         perturbation = poison = None
         if engine == "perturbation":
@@ -190,6 +208,7 @@ def profile(
     provenance = {
         **_provenance(program, found, steps, control),
         "engine": engine,
+        **_gradient_provenance(magnitudes, mask),
         "sinks": [str(sink) for sink in sinks],
         "branches": [str(branch) for branch in branches],
         "poison": None if poison is None else poison.to_json_dict(),
@@ -205,11 +224,12 @@ def profile(
         swept,
         program.observed.primitives or 0,
         poison,
+        magnitudes,
         perturbation,
     )
 
 
-def _check_options(steps: int | None, control: str, validate: str | None, engine: str) -> None:
+def _check_options(steps: int | None, control: str, validate: str | None) -> None:
     if steps is not None and steps < 1:
         raise ProfileError(
             f"steps is {steps}; expected at least 1, or None for a run of any length", key="steps"
@@ -218,8 +238,19 @@ def _check_options(steps: int | None, control: str, validate: str | None, engine
         raise ProfileError(f"control is {control!r}; expected 'sink' or 'report'", key="control")
     if validate not in ("poison", None):
         raise ProfileError(f"validate is {validate!r}; expected 'poison' or None", key="validate")
-    if engine not in ("dependence", "perturbation"):
-        raise ProfileError(f"engine is {engine!r}; expected 'dependence' or 'perturbation'", key="engine")
+
+
+def _check_engine(engine: str, mask: str) -> None:
+    if engine not in ("dependence", "gradient", "perturbation"):
+        raise ProfileError(
+            f"engine is {engine!r}; expected 'dependence', 'gradient' or 'perturbation'", key="engine"
+        )
+    if mask not in ("structure", "gradient") or (mask == "gradient" and engine != "gradient"):
+        raise ProfileError(
+            f"mask is {mask!r} with engine {engine!r}; expected 'structure', or 'gradient' with the engine "
+            "of that name",
+            key="mask",
+        )
 
 
 # ---- one point ----
@@ -237,6 +268,7 @@ class _Found:
     replayed: bool
     counters: tuple[str, ...]
     unchecked: tuple[str, ...]
+    gradients: list[Gradient] = field(default_factory=list)
 
 
 def _profile_at(program: Program, point: Point, start: State, steps: int | None, *, validate: bool) -> _Found:
@@ -322,6 +354,12 @@ def _provenance(program: Program, found: Sequence[_Found], steps: int | None, co
         "control": control,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _gradient_provenance(found: Gradient | None, mask: str) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {"engine": "gradient", "mask": mask, "gradient": found.to_json_dict()}
 
 
 def _full_name(function: Any) -> str:

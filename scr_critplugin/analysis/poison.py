@@ -166,7 +166,7 @@ def widened(
     for name, mask in guilty.items():
         old = variables[name]
         states = np.where(mask, np.uint8(ElementState.CRITICAL), old.states)
-        result[name] = Variable(name, states, old.dtype, old.order)
+        result[name] = Variable(name, states, old.dtype, old.order, old.magnitudes)
     return result
 
 

@@ -45,11 +45,12 @@ class TracedStep:
 
 @dataclass(frozen=True)
 class TracedOutput:
-    """A recorded output: `values` of its leaves in order, and the nodes of those that were traced."""
+    """A recorded output: `values` of its leaves in order; nodes and values of those that were `traced`."""
 
     tape: Tape
     values: list[Any]
     nodes: list[DependenceNode]
+    traced: list[Any]
 
 
 Results: TypeAlias = "list[tuple[str, str]]"
@@ -129,9 +130,12 @@ class Program:
         after = self.advance(state)
         return results_of(after, self.outputs(after) if with_output else ())
 
-    def trace_step(self, state: State, number: int | None = None) -> TracedStep:
-        """Record one step from `state`: step `number` after the checkpoint, the first being 1."""
-        with recording(self.step) as (tape, box):
+    def trace_step(self, state: State, number: int | None = None, *, values: bool = False) -> TracedStep:
+        """Record one step from `state`: step `number` after the checkpoint, the first being 1.
+
+        `values`: with what adjoints need.
+        """
+        with recording(self.step, values=values) as (tape, box):
             given = _boxed(state, box)
             first = dict(given)
             result = _next_state(self.step(given), given, state)
@@ -139,12 +143,13 @@ class Program:
             nodes = {name: value._node for name, value in result.items() if _is_traced(value)}
         return TracedStep(tape, {name: getval(value) for name, value in result.items()}, nodes, written)
 
-    def trace_output(self, state: State, number: int | None = None) -> TracedOutput:
-        """Record the output at `state`, which step `number` led to."""
-        with recording(self.output) as (tape, box):
+    def trace_output(self, state: State, number: int | None = None, *, values: bool = False) -> TracedOutput:
+        """Record the output at `state`, to which step `number` led. `values`: with what adjoints need."""
+        with recording(self.output, values=values) as (tape, box):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
-            nodes = [leaf._node for leaf in found if _is_traced(leaf)]
-        return TracedOutput(tape, [getval(leaf) for leaf in found], nodes)
+            traced = [leaf for leaf in found if _is_traced(leaf)]
+            nodes = [leaf._node for leaf in traced]
+        return TracedOutput(tape, [getval(leaf) for leaf in found], nodes, [getval(leaf) for leaf in traced])
 
 
 def checked_state(state: Any) -> State:

@@ -39,8 +39,11 @@ Masks: TypeAlias = "list[Mask | Whole | None]"
 """By position on the tape; None: nothing set."""
 
 
-def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
-    """Elements of the roots that the elements in `seeds`, or any sink that counts, can depend on."""
+def needed(tape: Tape, seeds: Iterable[Seed], watched: dict[int, Mask | None] | None = None) -> RootMasks:
+    """Elements of the roots that the elements in `seeds`, or any sink that counts, can depend on.
+
+    Fills in, for the positions of nodes that are keys of `watched`, what is needed of their results.
+    """
     masks = _seeded(tape, seeds)
     for position in tape.counted():
         set_whole(tape.nodes[position], masks)
@@ -49,6 +52,9 @@ def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
         if node.call is None or mask is None:
             continue
         masks[node.position] = None
+        if watched is not None and node.position in watched:
+            seen = watched[node.position] = nothing(node.shape)
+            merge(seen, everything(node.shape) if mask is WHOLE else mask)
         pull_to_parents(node, mask, masks)
     return _of_roots(tape, masks)
 

@@ -82,7 +82,7 @@ def assign(target: Any, index: Any, value: Any, *, steered: bool) -> None:
             return
     else:
         window = whole_window(memory, shown)
-        region = Places(np.asarray(window.places()[index]), window.whole)
+        region = Places(np.asarray(window.places()[index]), window.whole, window.inside)
     source = source_of(value)
     memory.writable(shown)[index] = source[0]
     memory.write(spread if steered else store, region, [source])
@@ -143,14 +143,25 @@ def ufunc_into(
     where = source_of(options.pop("where")) if "where" in options else None
     masked = {} if where is None else {"where": where[0]}
     targets = [m.writable(o._value) for m, o in zip(memories, outs, strict=True) if m is not None]
+    sources = _as_before(memories, sources, targets)
     ufunc(*(value for value, _ in sources), out=tuple(targets), **masked, **options)
     for memory, target in zip(memories, targets, strict=True):
         if memory is None or not target.size:
             continue
-        result = (target, _result_node(ufunc, target, sources, options))
-        written = [result] if where is None else [result, where]
-        memory.write(store if where is None else mix, whole_window(memory, target), written)
+        result = (target, _result_node(ufunc, target, sources, {**options, **masked}))
+        if where is None:
+            memory.write(store, whole_window(memory, target), [result])
+        else:
+            memory.write(mix, whole_window(memory, target), [result, where], "where")
     return outs[0] if ufunc.nout == 1 else tuple(outs)
+
+
+def _as_before(
+    memories: Sequence[Memory | None], sources: list[Source], targets: list[NDArray[Any]]
+) -> list[Source]:
+    """`sources`, with copies of what is about to be overwritten if the adjoints will want it."""
+    values = next(memory.node.tape.values for memory in memories if memory is not None)
+    return sources if values is None else values.copies_of_shared(sources, targets)
 
 
 def _result_node(
@@ -159,9 +170,11 @@ def _result_node(
     traced = {i: node for i, (_, node) in enumerate(sources) if node is not None}
     if not traced:
         return None
-    function = ufunc if ufunc.nout == 1 else one_of_several
     arguments = tuple(value for value, _ in sources)
-    return DependenceNode(result, function, arguments, options, tuple(traced), tuple(traced.values()))
+    if ufunc.nout == 1:
+        return DependenceNode(result, ufunc, arguments, options, tuple(traced), tuple(traced.values()))
+    options = {**options, "how": ufunc}
+    return DependenceNode(result, one_of_several, arguments, options, tuple(traced), tuple(traced.values()))
 
 
 def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, values: Sequence[Any], *, steered: bool) -> None:
@@ -169,10 +182,10 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, values: Sequence[Any], *,
     memory = memory_written(target)
     window = whole_window(memory, target._value)
     sources = [source_of(value) for value in values]
-    region = Places(np.asarray(window.places()[index]), window.whole)
+    region = Places(np.asarray(window.places()[index]), window.whole, window.inside)
     ufunc.at(memory.writable(target._value), index, *(value for value, _ in sources))
     known = row_of(ufunc, (target._value, *(value for value, _ in sources)), {}).known
-    memory.write(mix if known and not steered else spread, region, sources)
+    memory.write(mix if known and not steered else spread, region, sources, ufunc)
 
 
 # ---- functions ----
@@ -190,7 +203,7 @@ def copy_to(target: Any, value: Any, casting: Any = "same_kind", where: Any = Tr
     if mask[0] is True:
         memory.write(store, region, [source])
     else:
-        memory.write(mix, region, [source, mask])
+        memory.write(mix, region, [source, mask], "where")
 
 
 def change(
@@ -199,10 +212,32 @@ def change(
     """Call a `function` that writes into its first argument at places of its own; the rest is bare."""
     memory = memory_written(target)
     writable = memory.writable(target._value)
+    changed = _changed_by(function, writable.shape, arguments, options)
     result = function(writable, *arguments, **options)
-    memory.write(mix, whole_window(memory, writable), [])
+    memory.write(mix, whole_window(memory, writable), [(changed, None)], "where")
     return result
 
 
-CHANGING = {np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
-"""Functions for `change`."""
+def _changed_by(
+    function: Callable[..., Any], shape: tuple[int, ...], arguments: Sequence[Any], options: dict[str, Any]
+) -> NDArray[np.bool_]:
+    """Where a function of `CHANGING` writes: it is called to write True."""
+    position, name = CHANGING[function]
+    changed = np.zeros(shape, bool)
+    given, named = list(arguments), dict(options)
+    if name in named:
+        named[name] = True
+    else:
+        given[position - 1] = True
+    function(changed, *given, **named)
+    return changed
+
+
+CHANGING = {
+    np.put: (2, "v"),
+    np.place: (2, "vals"),
+    np.putmask: (2, "values"),
+    np.fill_diagonal: (1, "val"),
+    np.put_along_axis: (2, "values"),
+}
+"""Functions for `change`, and which of their parameters holds the values."""
