@@ -87,7 +87,7 @@ class Walk:
 
     def slots(self, users: Iterable[Any]) -> Iterator[Slot]:
         """The places that are reached from `users` for the first time."""
-        waiting = list(users)
+        waiting = [user for user in users if _leads_on(user)]
         while waiting:
             value = waiting.pop()
             if id(value) in self._seen:
