@@ -2,8 +2,7 @@
 
 No element that changes the output may be called uncritical, whatever the construct. Those listed as `EXACT`
 have precisely the mask that brute force finds; those under `SOUND` may keep more (they go through a sink, or
-through a rule that is wider than one state shows); those under `REFUSED` end in a `ProfileError` that says
-what to do.
+through a rule that is wider than one state shows). What is refused is in ``tests/test_opaque.py``.
 """
 
 from __future__ import annotations
@@ -446,15 +445,14 @@ def fortran(s: State) -> None:
 
 EXACT = [
     slices, negative_strides, reshaped_views, axes, diagonals, fancy, boolean, open_mesh, mixed_index, flat,
-    elements, rows, copy_to, filled, with_out, cumulated, two_outputs, ufunc_at, operators, attributes, chosen,
-    windows, stacked, blocks, meshes, moved, repeated, like, asarrays, zero_sized, no_axes,
-    fortran,
+    elements, rows, item_assign, put_family, place_and_mask, copy_to, copy_where, filled, sorted_in_place,
+    resized, with_out, methods_with_out, cumulated, two_outputs, fractions, ufunc_at, ufunc_methods,
+    reduce_into, operators, attributes, chosen, np_choose, transforms, windows, strided, stacked, blocks, meshes,
+    moved, repeated, like, asarrays, linear_steps, zero_sized, no_axes, fortran,
 ]  # fmt: skip
 SOUND = [
-    item_assign, put_family, place_and_mask, copy_where, sorted_in_place, steered_order, resized,
-    methods_with_out, fractions, ufunc_methods, reduce_into, matrix_product, by_value, np_choose,
-    sums_of_products, linear_algebra, transforms, strided, python_functions, counted, binned, integrated,
-    iterated, masked, matrices, converted, linear_steps,
+    steered_order, matrix_product, by_value, sums_of_products, linear_algebra, python_functions, counted,
+    binned, integrated, iterated, masked, matrices, converted,
 ]  # fmt: skip
 
 
