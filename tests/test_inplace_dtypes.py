@@ -181,12 +181,12 @@ def test_memory_order(order: Any) -> None:
 
 
 def test_reversed_and_strided_state() -> None:
-    base = np.arange(12.0)
+    base, other = np.arange(12.0), np.arange(12.0)
 
     def step(s: State) -> None:
         s["x"][1:] = s["y"][:-1]
 
-    state = {"x": base[::-2], "y": base[1::2]}
+    state = {"x": base[::-2], "y": other[1::2]}
     assert critical(step, state, lambda s: s["x"][:3]) == {"x": {0}, "y": {0, 1}}
     assert np.array_equal(base, np.arange(12.0))
 

@@ -138,6 +138,9 @@ def ufunc_into(
 
     An output that is an ordinary array gets bare values, and what they come from counts as needed.
     """
+    if not any(np.size(getval(out)) for out in outs if out is not None):
+        ufunc(*map(getval, inputs), out=tuple(None if out is None else getval(out).copy() for out in outs))
+        return outs[0] if ufunc.nout == 1 else tuple(outs)
     if any(out is not None and not isbox(out) for out in outs):
         bare_outs = tuple(out if out is None or not isbox(out) else None for out in outs)
         if any(out is None for out in bare_outs):
