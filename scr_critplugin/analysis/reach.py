@@ -73,7 +73,12 @@ class Slot:
 
 def is_left_alone(module: Any) -> bool:
     """True if the module of that name is no part of a program."""
-    root, *rest = str(module).split(".", 2)
+    return _is_left_alone(str(module))
+
+
+@functools.cache
+def _is_left_alone(module: str) -> bool:
+    root, *rest = module.split(".", 2)
     if root == "scr_critplugin":
         return not rest or rest[0] not in ("cli", "mpi")
     return root in _LEFT_ALONE
@@ -193,6 +198,8 @@ _PARTS = (
 
 
 def _leads_on(value: Any) -> bool:
+    if type(value) is types.FunctionType:
+        return True
     if isbox(value) or isinstance(value, _DATA):
         return False
     if isinstance(value, types.ModuleType):

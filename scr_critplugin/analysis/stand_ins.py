@@ -10,6 +10,7 @@ May import NumPy, autograd, `namespaces`, `opaque` and `reach`. Tests: ``tests/t
 from __future__ import annotations
 
 import builtins
+import functools
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -74,6 +75,9 @@ class StandIns:
                 self._put.append((slot, other))
 
     def _stand_in(self, value: Any, name: str) -> Any:
+        kind = type(value)
+        if kind in _NEVER or (kind is types.FunctionType and not _is_foreign(value.__module__)):
+            return value
         if isbox(value) or isinstance(value, (Namespace, Opaque, OpaqueModule)):
             return value
         known = self._known.get(id(value))
@@ -129,6 +133,15 @@ class StandIns:
         members = [getattr(found, member, None) for member in fromlist or ()]
         self.cover([part for part in (found, *members) if isinstance(part, types.ModuleType)])
         return self._stand_in(found, name)
+
+
+_NEVER = frozenset([str, int, float, bool, dict, list, type(None), type, property, staticmethod, classmethod])
+"""Types of which nothing is stood in for: most of what a program reaches."""
+
+
+@functools.cache
+def _is_foreign(module: str | None) -> bool:
+    return str(module).split(".")[0] in ("numpy", "autograd", "scipy")
 
 
 def _is_of_numpy(value: Any) -> bool:
