@@ -447,8 +447,8 @@ EXACT = [
     slices, negative_strides, reshaped_views, axes, diagonals, fancy, boolean, open_mesh, mixed_index, flat,
     elements, rows, item_assign, put_family, place_and_mask, copy_to, copy_where, filled, sorted_in_place,
     resized, with_out, methods_with_out, cumulated, two_outputs, fractions, ufunc_at, ufunc_methods,
-    reduce_into, operators, attributes, chosen, np_choose, transforms, windows, strided, stacked, blocks, meshes,
-    moved, repeated, like, asarrays, linear_steps, zero_sized, no_axes, fortran,
+    reduce_into, operators, attributes, chosen, np_choose, transforms, windows, strided, stacked, blocks,
+    meshes, moved, repeated, like, asarrays, linear_steps, zero_sized, no_axes, fortran,
 ]  # fmt: skip
 SOUND = [
     steered_order, matrix_product, by_value, sums_of_products, linear_algebra, python_functions, counted,

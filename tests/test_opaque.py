@@ -54,6 +54,7 @@ def profiled(step: Callable[[State], Any], name: str) -> dict[str, set[int]]:
     with pytest.warns(ProfileWarning, match=name):
         found = profile(step, start(), lambda s: s["a"][1:4])
     assert any(name in sink.kind for sink in found.sinks)
+    assert any(name in warning for warning in found.warnings)
     return critical(found)
 
 
@@ -196,6 +197,26 @@ def test_numba_kernel_on_views_and_scratch(numba: Any) -> None:
     assert found["b"] == {0, 2, 4}
     assert found["c"] == {0}
     assert found["a"] == found["d"] == set()
+
+
+def test_numba_kernel_does_not_keep_its_arrays(numba: Any) -> None:
+    @numba.njit  # type: ignore[misc]
+    def total(x: Any) -> float:
+        return float(x.sum())
+
+    class Reductions:
+        total_of = total
+        static = staticmethod(total)
+
+    def step(s: State) -> None:
+        work = np.ones(N)
+        s["c"][:] = total(work)
+        work[:] = s["b"]
+        s["a"][:] = work + Reductions.static(np.ones(2)) + Reductions.total_of(np.ones(1))
+
+    found = profile(step, start(), lambda s: s["a"][1:4])
+    assert critical(found)["b"] == {1, 2, 3}
+    assert found.sinks == () and found.warnings == ()
 
 
 def test_numba_ufunc(numba: Any) -> None:

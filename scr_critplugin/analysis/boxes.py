@@ -77,6 +77,11 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         self._leave("array")
         return part.copy()
 
+    def give_back(self) -> None:
+        """Nothing that cannot be followed holds the memory any longer."""
+        if self._memory is not None:
+            self._memory.lent -= 1
+
     def _view(self, part: Any) -> TracedArray:
         """Another view of the same memory. It is recorded when it is used."""
         view: TracedArray = TracedArray.__new__(TracedArray)
@@ -188,9 +193,9 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         """Sort partially, in place."""
         self[...] = anp.partition(self, kth, axis, kind)
 
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
         """Set elements of the flattened array."""
-        np.put(self, indices, values, mode=mode)  # type: ignore[call-overload]
+        np.put(self, indices, values, mode=mode)  # type: ignore[arg-type]
 
     @property
     def flat(self) -> Flat:

@@ -64,6 +64,10 @@ class Profile:
         Number of primitive calls on the tape of the first step.
     poison : PoisonReport or None
         What was overwritten to check the map; None if that was switched off.
+    warnings : tuple of str
+        Functions that could not be followed, each with its place: compiled ones, conversions to ordinary
+        arrays, functions without a rule. All they were given is critical; each was also given as a
+        `ProfileWarning`. And what could not be checked.
     """
 
     map: CriticalityMap
@@ -75,6 +79,7 @@ class Profile:
     steps_swept: int
     primitives: int
     poison: PoisonReport | None
+    warnings: tuple[str, ...] = ()
 
 
 @seldom_collecting()
@@ -165,10 +170,13 @@ def profile(
         poison = _poisoned(program, starts, variables, swept)
     sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
     branches = program.observed.branches.branches()
+    unchecked = [words for each in found for words in each.unchecked]
+    warnings = tuple(dict.fromkeys([*program.observed.warnings, *unchecked]))
     provenance = {
         **_provenance(program, found, steps, control),
         "sinks": [str(sink) for sink in sinks],
         "branches": [str(branch) for branch in branches],
+        "warnings": list(warnings),
         "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},
     }
     return Profile(
@@ -181,6 +189,7 @@ def profile(
         swept,
         program.observed.primitives or 0,
         poison,
+        warnings,
     )
 
 

@@ -55,9 +55,9 @@ for _function, _row in {
 class Memory:
     """An array that owns its elements, and the node that stands for what they are now.
 
-    `version` counts the writes; `flat` is the writable memory in its own order. `lent`: something that cannot
-    be followed holds the memory and may read and write it at any time. `touched`: a mask of what was ever
-    written, kept for arrays from outside the state only.
+    `version` counts the writes; `flat` is the writable memory in its own order. `lent`: how many things that
+    cannot be followed hold the memory and may read and write it at any time. `touched`: a mask of what was
+    ever written, kept for arrays from outside the state only.
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Memory:
         self._in_order = owner.flags.c_contiguous
         self.ordered = owner if self._in_order else owner.transpose(memory_order(owner))
         self.flat = self.ordered.reshape(-1)
-        self.lent = False
+        self.lent = 0
         self.touched: NDArray[np.bool_] | None = None
 
     @property
@@ -103,7 +103,7 @@ class Memory:
         What that code is given must leave the data flow (`Tape.leave`). Then whatever it writes comes from
         values that are needed, and what it leaves as it was still has its record.
         """
-        self.lent = True
+        self.lent += 1
         self.version += 1
         if self.touched is not None:
             self.touched[...] = True

@@ -27,6 +27,8 @@ _COMPILED = {"cython_function_or_method", "fortran", "nb_func", "builtin_functio
 """Names of the types of functions in extension modules (Cython, f2py, nanobind, C and pybind11)."""
 _PACKAGES = {"scipy"}
 """Packages whose Python functions are taken as a whole too: few would work on traced arrays."""
+_WITHOUT_MEMORY = {"numba", "scipy"}
+"""Packages whose functions keep no pointers to what they were given, other than in what they return."""
 
 
 def is_opaque(value: Any) -> bool:
@@ -70,6 +72,13 @@ class Opaque:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._caller.call(self._original, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A method, where the original becomes one."""
+        bind = getattr(type(self._original), "__get__", None)
+        if bind is None or instance is None:
+            return self
+        return self._part(bind(self._original, instance, owner))
 
     def __getattr__(self, name: str) -> Any:
         return self._part(getattr(self._original, name))
@@ -128,6 +137,9 @@ class Caller:
         plain_args, plain_kwargs = (lent(_with_originals(part), kind) for part in (args, kwargs))
         with self._suspended():
             result = function(*plain_args, **plain_kwargs)
+        if _keeps_nothing(function, result):
+            for box in boxes:
+                box.give_back()
         return self._followed(result, boxes, plain_args)
 
     def _followed(self, result: Any, boxes: list[TracedArray], args: tuple[Any, ...]) -> Any:
@@ -138,6 +150,18 @@ class Caller:
                     return box.shown_as(_read_only(result))
             return made_writable(result, args, self._constant)
         return mapped(result, lambda member: self._followed(member, boxes, args))
+
+
+def _keeps_nothing(function: Any, result: Any) -> bool:
+    """True if nothing can write through an array that the call was given once it has returned `result`."""
+    home = str(getattr(function, "__module__", None)), type(function).__module__
+    return any(name.split(".")[0] in _WITHOUT_MEMORY for name in home) and _is_plain(result)
+
+
+def _is_plain(result: Any) -> bool:
+    if isinstance(result, (tuple, list)):
+        return all(map(_is_plain, result))
+    return isinstance(result, (np.ndarray, np.generic, int, float, complex, str, type(None)))
 
 
 def _name(function: Any) -> str:

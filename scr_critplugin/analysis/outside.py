@@ -66,19 +66,19 @@ def _refuse_kept_values(program: Runs, state: dict[str, Any], arrays: list[Outsi
     after = program.advance(state)
     kept = [outside.array.copy() for outside in arrays]
 
-    def run(change: Callable[[NDArray[Any]], Any] | None, changed: Iterable[Outside]) -> list[Any]:
+    def run(change: Callable[[NDArray[Any]], Any], changed: Iterable[Outside]) -> list[Any]:
         found: list[Any] = []
         for further in (program.outputs, lambda state: list(program.advance(state).values())):
             for outside, values in zip(arrays, kept, strict=True):
                 outside.array[...] = values
-            for outside in changed if change is not None else ():
+            for outside in changed:
                 outside.array[outside.written] = change(outside.array[outside.written])
             found += further(after)
         return found
 
     try:
         with np.errstate(all="ignore"):
-            expected = run(None, [])
+            expected = run(_other, [])
             for change in (_other, _not_a_number):
                 if _differs(lambda change=change: run(change, arrays), expected):  # type: ignore[misc]
                     guilty = [

@@ -33,7 +33,7 @@ State: TypeAlias = dict[str, Any]
 Step: TypeAlias = Callable[[State], Mapping[str, Any] | None]
 Output: TypeAlias = Callable[[State], Any]
 
-_MACHINERY = tuple(str(Path(module.__file__).parent) for module in (analysis, np, autograd))
+_MACHINERY = tuple(str(Path(str(module.__file__)).parent) for module in (analysis, np, autograd))
 _SCALARS = (np.generic, int, float, complex, bool, str, bytes)
 
 

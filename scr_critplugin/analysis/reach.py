@@ -36,6 +36,7 @@ _LEFT_ALONE = frozenset(
         "cffi",
         "_cffi_backend",
         "h5py",
+        "scr_critplugin",
     ]
 ) | frozenset(sys.stdlib_module_names - {"__main__"})
 _MOST_MEMBERS = 10_000
@@ -57,6 +58,9 @@ class Slot:
             return self.holder.get(self.key)
         if type(self.holder) is list:
             return self.holder[self.key] if self.key < len(self.holder) else None
+        if isinstance(self.holder, type):
+            held = vars(self.holder).get(self.key)
+            return held.__func__ if self._is_wrapped(held) else held
         return getattr(self.holder, self.key, None)
 
     def put(self, value: Any) -> None:
@@ -64,11 +68,24 @@ class Slot:
         if type(self.holder) in (dict, list):
             self.holder[self.key] = value
         elif isinstance(self.holder, functools.partial):
-            function, arguments, options, names = self.holder.__reduce__()[2]  # type: ignore[index, misc]
-            state = {"func": function, "args": arguments, "keywords": options, self.key: value}
-            self.holder.__setstate__((state["func"], state["args"], state["keywords"], names))  # type: ignore[attr-defined]
+            partial: Any = self.holder
+            state = {"func": partial.func, "args": partial.args, "keywords": partial.keywords}
+            state[self.key] = value
+            partial.__setstate__((*state.values(), vars(partial)))
+        elif (
+            isinstance(self.holder, type) and hasattr(value, "__get__") and not hasattr(self.value, "__get__")
+        ):
+            # What it stands for does not become a method.
+            setattr(self.holder, self.key, staticmethod(value))
         else:
             setattr(self.holder, self.key, value)
+
+    def _is_wrapped(self, held: Any) -> bool:
+        return type(held) is staticmethod and type(self.value) is not staticmethod
+
+
+def _binds(value: Any) -> bool:
+    return hasattr(type(value), "__get__")
 
 
 def is_left_alone(module: Any) -> bool:
@@ -78,10 +95,7 @@ def is_left_alone(module: Any) -> bool:
 
 @functools.cache
 def _is_left_alone(module: str) -> bool:
-    root, *rest = module.split(".", 2)
-    if root == "scr_critplugin":
-        return not rest or rest[0] not in ("cli", "mpi")
-    return root in _LEFT_ALONE
+    return module.split(".")[0] in _LEFT_ALONE
 
 
 class Walk:

@@ -76,6 +76,9 @@ class StandIns:
 
     def _stand_in(self, value: Any, name: str) -> Any:
         kind = type(value)
+        if kind is staticmethod:
+            function = self._stand_in(value.__func__, name)
+            return value if function is value.__func__ else staticmethod(function)
         if kind in _NEVER or (kind is types.FunctionType and not _is_foreign(value.__module__)):
             return value
         if isbox(value) or isinstance(value, (Namespace, Opaque, OpaqueModule)):
@@ -135,7 +138,7 @@ class StandIns:
         return self._stand_in(found, name)
 
 
-_NEVER = frozenset([str, int, float, bool, dict, list, type(None), type, property, staticmethod, classmethod])
+_NEVER = frozenset([str, int, float, bool, dict, list, type(None), type, property, classmethod])
 """Types of which nothing is stood in for: most of what a program reaches."""
 
 

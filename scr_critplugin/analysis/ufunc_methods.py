@@ -19,19 +19,19 @@ from scr_critplugin.analysis.masks import BoolArray
 from scr_critplugin.analysis.rules import FIRST, Row, add_rule, row_of
 
 
-@primitive
+@primitive  # type: ignore[untyped-decorator]
 def reduced(array: Any, ufunc: np.ufunc, axis: Any, keepdims: bool) -> Any:
     """``ufunc.reduce``."""
     return ufunc.reduce(array, axis=axis, keepdims=keepdims)
 
 
-@primitive
+@primitive  # type: ignore[untyped-decorator]
 def accumulated(array: Any, ufunc: np.ufunc, axis: int) -> Any:
     """``ufunc.accumulate``."""
     return ufunc.accumulate(array, axis)
 
 
-@primitive
+@primitive  # type: ignore[untyped-decorator]
 def reduced_at(array: Any, ufunc: np.ufunc, indices: Any, axis: int) -> Any:
     """``ufunc.reduceat``."""
     return ufunc.reduceat(array, indices, axis)
