@@ -27,9 +27,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from scr_critplugin.analysis import rules, sweep
-from scr_critplugin.analysis.boxes import recording
 from scr_critplugin.analysis.masks import everything, nothing
 from scr_critplugin.analysis.program import leaves
+from scr_critplugin.analysis.recording import recording
 
 try:
     import autograd.scipy.integrate

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scr_critplugin.analysis import sparse_products, sweep
-from scr_critplugin.analysis.boxes import TracedArray, recording
+from scr_critplugin.analysis.boxes import TracedArray
 from scr_critplugin.analysis.masks import nothing
+from scr_critplugin.analysis.recording import recording
 
 sparse = pytest.importorskip("scipy.sparse", reason="needs SciPy, which the extra 'test' installs")
 
@@ -44,7 +45,7 @@ def banded(kind: str) -> tuple[Any, np.ndarray]:
 
 def needed_of(function: Callable[[Any], Any], x: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """By result element, the elements of `x` that the mask names; and the sinks."""
-    with sparse_products.products_recorded(), recording() as (tape, box):
+    with recording() as (tape, box):
         result = function(box("x", x))
         node = result._node
     assert isinstance(result, TracedArray)

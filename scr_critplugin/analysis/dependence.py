@@ -76,6 +76,10 @@ class Profile:
         How strongly the output responds to each element, with ``engine="gradient"``.
     perturbation : PerturbationReport or None
         What changing single elements showed, with ``engine="perturbation"``.
+    warnings : tuple of str
+        Functions that could not be followed, each with its place: compiled ones, conversions to ordinary
+        arrays, functions without a rule. All they were given is critical; each was also given as a
+        `ProfileWarning`. And what could not be checked.
     """
 
     map: CriticalityMap
@@ -89,6 +93,7 @@ class Profile:
     poison: PoisonReport | None
     gradient: Gradient | None = None
     perturbation: PerturbationReport | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @seldom_collecting()
@@ -205,12 +210,15 @@ def profile(
             variables, poison = _poisoned(program, starts, variables, swept, seed)
     sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
     branches = program.observed.branches.branches()
+    unchecked = [words for each in found for words in each.unchecked]
+    warnings = tuple(dict.fromkeys([*program.observed.warnings, *unchecked]))
     provenance = {
         **_provenance(program, found, steps, control),
         "engine": engine,
         **_gradient_provenance(magnitudes, mask),
         "sinks": [str(sink) for sink in sinks],
         "branches": [str(branch) for branch in branches],
+        "warnings": list(warnings),
         "poison": None if poison is None else poison.to_json_dict(),
         "perturbation": None if perturbation is None else perturbation.to_json_dict(),
     }
@@ -226,6 +234,7 @@ def profile(
         poison,
         magnitudes,
         perturbation,
+        warnings,
     )
 
 
@@ -350,7 +359,6 @@ def _provenance(program: Program, found: Sequence[_Found], steps: int | None, co
         "period": _period(found),
         "replayed": any(each.replayed for each in found),
         "counters": list(_counters(found)),
-        "unchecked": sorted({warning for each in found for warning in each.unchecked}),
         "control": control,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }

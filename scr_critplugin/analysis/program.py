@@ -2,8 +2,8 @@
 
 The caller's arrays are never written to: plain and traced runs get copies.
 
-May import `boxes`, `masks`, `process_copy`, `tape` and the errors. Tests: ``tests/test_dependence.py``,
-``tests/test_recurrence.py``.
+May import `boxes`, `masks`, `outside`, `process_copy`, `recording`, `tape` and the errors. Tests:
+``tests/test_dependence.py``, ``tests/test_outside.py``, ``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,23 @@ from __future__ import annotations
 import hashlib
 import random
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
+import autograd
 import numpy as np
 from autograd.tracer import getval, isbox
 
-from scr_critplugin.analysis.boxes import TracedArray, recording
+from scr_critplugin import analysis
+from scr_critplugin.analysis import outside
+from scr_critplugin.analysis.boxes import TracedArray
 from scr_critplugin.analysis.process_copy import ProcessCopy
+from scr_critplugin.analysis.recording import recording
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.errors import ProfileError
 
@@ -27,6 +35,7 @@ State: TypeAlias = dict[str, Any]
 Step: TypeAlias = Callable[[State], Mapping[str, Any] | None]
 Output: TypeAlias = Callable[[State], Any]
 
+_MACHINERY = tuple(str(Path(str(module.__file__)).parent) for module in (analysis, np, autograd))
 _SCALARS = (np.generic, int, float, complex, bool, str, bytes)
 
 
@@ -135,7 +144,16 @@ class Program:
 
         `values`: with what adjoints need.
         """
-        with recording(self.step, values=values) as (tape, box):
+        with own_errors_pass(lambda: self.advance(state)):
+            return outside.recorded(self, state, partial(self._trace_step, values=values))
+
+    def trace_output(self, state: State, number: int | None = None, *, values: bool = False) -> TracedOutput:
+        """Record the output at `state`, to which step `number` led. `values`: with what adjoints need."""
+        with own_errors_pass(lambda: self.outputs(state)):
+            return outside.recorded(self, state, partial(self._trace_output, values=values))
+
+    def _trace_step(self, state: State, arrays: bool, *, values: bool) -> TracedStep:
+        with recording(self.step, arrays=arrays, values=values) as (tape, box):
             given = _boxed(state, box)
             first = dict(given)
             result = _next_state(self.step(given), given, state)
@@ -143,13 +161,35 @@ class Program:
             nodes = {name: value._node for name, value in result.items() if _is_traced(value)}
         return TracedStep(tape, {name: getval(value) for name, value in result.items()}, nodes, written)
 
-    def trace_output(self, state: State, number: int | None = None, *, values: bool = False) -> TracedOutput:
-        """Record the output at `state`, to which step `number` led. `values`: with what adjoints need."""
-        with recording(self.output, values=values) as (tape, box):
+    def _trace_output(self, state: State, arrays: bool, *, values: bool) -> TracedOutput:
+        with recording(self.output, arrays=arrays, values=values) as (tape, box):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
             traced = [leaf for leaf in found if _is_traced(leaf)]
             nodes = [leaf._node for leaf in traced]
         return TracedOutput(tape, [getval(leaf) for leaf in found], nodes, [getval(leaf) for leaf in traced])
+
+
+@contextmanager
+def own_errors_pass(plain: Callable[[], Any]) -> Iterator[None]:
+    """Turn an error of a recorded run into a ProfileError, unless the `plain` run raises too."""
+    try:
+        yield
+    except ProfileError:
+        raise
+    except Exception as error:
+        plain()
+        frame = _innermost_of_program(error)
+        raise ProfileError(
+            f"what runs plainly fails when it is traced, at {frame.filename}:{frame.lineno}, with "
+            f"{type(error).__name__}: {error}. The construct cannot be traced: write it with NumPy's "
+            "functions and indexing, or let it work on np.array(x.tolist()) and assign the result"
+        ) from error
+
+
+def _innermost_of_program(error: Exception) -> traceback.FrameSummary:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(part in frame.filename for part in _MACHINERY)]
+    return (own or frames)[-1]
 
 
 def checked_state(state: Any) -> State:

@@ -12,8 +12,10 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 from typing import Any
@@ -33,7 +35,32 @@ from scr_critplugin.analysis.rules import (
     untraced_primitives,
 )
 from scr_critplugin.analysis.values import Saved, Values
-from scr_critplugin.errors import ProfileError
+from scr_critplugin.errors import ProfileError, ProfileWarning
+
+
+@dataclass(frozen=True, slots=True)
+class Untraced:
+    """Something that could not be followed, and where."""
+
+    words: str
+    file: str
+    line: int
+    names: dict[str, Any]
+
+    def warn(self) -> None:
+        """Give a warning, once a place unless the user's filters say otherwise."""
+        seen = self.names.setdefault("__warningregistry__", {})
+        module = self.names.get("__name__")
+        warnings.warn_explicit(self.words, ProfileWarning, self.file, self.line, module, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """An array outside the state, its axes in memory order, and which of its elements were written."""
+
+    name: str
+    array: np.ndarray[Any, Any]
+    written: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Tape:
@@ -50,6 +77,10 @@ class Tape:
         self.sinks: dict[tuple[int, Place], None] = {}
         self.outcomes: dict[Place, Outcomes] = {}
         self.steering_counts = True
+        self.warnings: dict[str, Untraced] = {}
+        """What could not be followed, in words, each once by place and name, in the order it was met."""
+        self.outside: list[Outside] = []
+        """Arrays outside the state that could be written to."""
         self.closed = False
         self.memories: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
@@ -91,6 +122,10 @@ class Tape:
         frame = _user_frame()
         place = Place(frame.f_code.co_filename, frame.f_lineno, kind)
         self.sinks[node.position, place] = None
+        if kind == "array":
+            self.warn("conversion to an ordinary array", frame)
+        elif kind.startswith(_OPAQUE):
+            self.warn(kind, frame)
         return place
 
     def note(self, place: Place, outcome: Any) -> None:
@@ -100,6 +135,17 @@ class Tape:
     def counted(self) -> Iterator[int]:
         """Positions of the nodes whose values count as outputs because they left."""
         return (position for position, place in self.sinks if self.steering_counts or not place.steers)
+
+    def warn(self, what: str, frame: FrameType) -> None:
+        """Name in `warnings` what could not be followed."""
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        found = f"{what} cannot be followed; everything that it was given counts as needed"
+        self.warnings.setdefault(f"{file}:{line}: {found}", Untraced(found, file, line, frame.f_globals))
+
+    def give_warnings(self) -> None:
+        """Give the user a `ProfileWarning` for each of `warnings`, at its place."""
+        for untraced in self.warnings.values():
+            untraced.warn()
 
     def enter(self, node: DependenceNode) -> int:
         """Append `node`; its position."""
@@ -302,6 +348,9 @@ def _refuse_in_place(
 def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", repr(function))
 
+
+_OPAQUE = ("unknown primitive ", "untraced ", "call of ", "conversion ")
+"""Kinds of sinks that name a function, or a conversion, of which nothing is known."""
 
 _OWN_PACKAGES = ("autograd", "numpy", "scipy", "mpi4py", "scr_critplugin.analysis", "scr_critplugin.mpi")
 _LIBRARY = sysconfig.get_path("stdlib") + os.sep

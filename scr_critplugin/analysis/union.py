@@ -131,6 +131,8 @@ class Observed:
     branches: BranchLog = field(default_factory=BranchLog)
     primitives: int | None = None
     """Number of primitives of the first step of the first point (until that is recorded, of another)."""
+    warnings: dict[str, None] = field(default_factory=dict)
+    """What could not be followed, each once by place and name."""
 
 
 class ObservedProgram(Program):
@@ -180,6 +182,7 @@ class ObservedProgram(Program):
         run = Run(self._points, number, f"{words} from {self._point}")
         self.observed.branches.add(phase, run, tape.outcomes)
         feed(self.observed.fed, tape)
+        self.observed.warnings.update(dict.fromkeys(tape.warnings))
 
 
 # ---- their union ----

@@ -13,6 +13,7 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import getval, isbox
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from scr_critplugin.analysis import pulls
 from scr_critplugin.analysis.memory import Memory, mix, spread, store, whole_window
 from scr_critplugin.analysis.rules import Row, add_rule, row_of
 from scr_critplugin.analysis.tape import DependenceNode
-from scr_critplugin.analysis.windows import Places, Region, Window
+from scr_critplugin.analysis.windows import Places, Region
 from scr_critplugin.errors import ProfileError
 
 Source = tuple[Any, DependenceNode | None]
@@ -43,6 +44,15 @@ def memory_written(target: Any) -> Memory:
             "views, or no array. Copy it first (x = x.copy())"
         )
     return memory
+
+
+def part_of(source: Source, index: Any) -> Source:
+    """``source[index]``, the index bare."""
+    value, node = source
+    part = np.asarray(value)[index]
+    if node is None:
+        return part, None
+    return part, DependenceNode(part, ArrayBox.__getitem__.fun, (value, index), {}, (0,), (node,))
 
 
 def source_of(value: Any) -> Source:
@@ -106,7 +116,7 @@ def whole_index(index: Any) -> Any:
     return parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
 
 
-def _shows(value: Any, memory: Memory, region: Window) -> bool:
+def _shows(value: Any, memory: Memory, region: Region) -> bool:
     return (
         getattr(value, "_memory", None) is memory
         and isinstance(value._value, np.ndarray)
@@ -128,14 +138,17 @@ def ufunc_into(
 
     An output that is an ordinary array gets bare values, and what they come from counts as needed.
     """
+    if not any(np.size(getval(out)) for out in outs if out is not None):
+        ufunc(*map(getval, inputs), out=tuple(None if out is None else getval(out).copy() for out in outs))
+        return outs[0] if ufunc.nout == 1 else tuple(outs)
     if any(out is not None and not isbox(out) for out in outs):
         bare_outs = tuple(out if out is None or not isbox(out) else None for out in outs)
-        if None in bare_outs:
+        if any(out is None for out in bare_outs):
             raise ProfileError(f"{ufunc.__name__} writes into a traced and into an ordinary array at once")
         ufunc(*bare(list(inputs)), out=bare_outs, **bare(options))
         return outs[0] if ufunc.nout == 1 else tuple(outs)
     memories = [None if out is None else memory_written(out) for out in outs]
-    if None in memories:
+    if any(memory is None for memory in memories):
         raise ProfileError(
             f"{ufunc.__name__} with some of several outputs is not supported; give all of them"
         )
@@ -146,13 +159,9 @@ def ufunc_into(
     sources = _as_before(memories, sources, targets)
     ufunc(*(value for value, _ in sources), out=tuple(targets), **masked, **options)
     for memory, target in zip(memories, targets, strict=True):
-        if memory is None or not target.size:
-            continue
-        result = (target, _result_node(ufunc, target, sources, {**options, **masked}))
-        if where is None:
-            memory.write(store, whole_window(memory, target), [result])
-        else:
-            memory.write(mix, whole_window(memory, target), [result, where], "where")
+        if memory is not None and target.size:
+            result = (target, _result_node(ufunc, target, sources, {**options, **masked}))
+            _write_where(memory, target, result, where)
     return outs[0] if ufunc.nout == 1 else tuple(outs)
 
 
@@ -162,6 +171,19 @@ def _as_before(
     """`sources`, with copies of what is about to be overwritten if the adjoints will want it."""
     values = next(memory.node.tape.values for memory in memories if memory is not None)
     return sources if values is None else values.copies_of_shared(sources, targets)
+
+
+def _write_where(memory: Memory, target: NDArray[Any], result: Source, where: Source | None) -> None:
+    """Record that `result`, of the shape of `target`, was written to it, or to a part of it."""
+    region = whole_window(memory, target)
+    if where is None or where[0] is True:
+        memory.write(store, region, [result])
+    elif where[1] is not None and not where[1].constant:
+        memory.write(mix, region, [result, where], "where")
+    else:
+        chosen = np.broadcast_to(np.asarray(where[0], dtype=bool), target.shape)
+        part = Places(region.places()[chosen], region.whole, region.inside)
+        memory.write(store, part, [part_of(result, chosen)])
 
 
 def _result_node(
@@ -198,46 +220,71 @@ def copy_to(target: Any, value: Any, casting: Any = "same_kind", where: Any = Tr
     memory = memory_written(target)
     source, mask = source_of(value), source_of(where)
     writable = memory.writable(target._value)
-    region = whole_window(memory, writable)
     np.copyto(writable, source[0], casting=casting, where=mask[0])
-    if mask[0] is True:
-        memory.write(store, region, [source])
-    else:
-        memory.write(mix, region, [source, mask], "where")
+    if mask[0] is not True and np.shape(source[0]) != writable.shape:
+        source = _broadcast(source, writable.shape)
+    _write_where(memory, writable, source, mask)
 
 
-def change(
-    function: Callable[..., Any], target: Any, arguments: Sequence[Any], options: dict[str, Any]
-) -> Any:
-    """Call a `function` that writes into its first argument at places of its own; the rest is bare."""
-    memory = memory_written(target)
-    writable = memory.writable(target._value)
-    changed = _changed_by(function, writable.shape, arguments, options)
-    result = function(writable, *arguments, **options)
-    memory.write(mix, whole_window(memory, writable), [(changed, None)], "where")
-    return result
+def _broadcast(source: Source, shape: tuple[int, ...]) -> Source:
+    value, node = source
+    wide = np.broadcast_to(value, shape)
+    if node is None:
+        return wide, None
+    return wide, DependenceNode(wide, np.broadcast_to, (value, shape), {}, (0,), (node,))
 
 
-def _changed_by(
-    function: Callable[..., Any], shape: tuple[int, ...], arguments: Sequence[Any], options: dict[str, Any]
-) -> NDArray[np.bool_]:
-    """Where a function of `CHANGING` writes: it is called to write True."""
-    position, name = CHANGING[function]
-    changed = np.zeros(shape, bool)
-    given, named = list(arguments), dict(options)
-    if name in named:
-        named[name] = True
-    else:
-        given[position - 1] = True
-    function(changed, *given, **named)
-    return changed
+def set_flat(array: NDArray[Any], index: Any, values: Any) -> None:
+    """``array.flat[index] = values``."""
+    array.flat[index] = values
 
 
-CHANGING = {
+CHANGING: dict[Callable[..., Any], tuple[int, str]] = {
     np.put: (2, "v"),
     np.place: (2, "vals"),
     np.putmask: (2, "values"),
     np.fill_diagonal: (1, "val"),
     np.put_along_axis: (2, "values"),
+    set_flat: (2, "values"),
 }
-"""Functions for `change`, and which of their parameters holds the values."""
+"""Functions that write into their first argument at places of their own: where their values stand."""
+
+
+def change(
+    function: Callable[..., Any],
+    target: Any,
+    arguments: Sequence[Any],
+    options: dict[str, Any],
+    *,
+    steered: bool,
+) -> None:
+    """Call one of the functions `CHANGING`; all but its values are bare.
+
+    `steered`: a traced value tells where it writes. Where it does, and what, is found by letting it write the
+    numbers of the values into an array of zeros.
+    """
+    memory = memory_written(target)
+    shown = target._value
+    position, name = CHANGING[function]
+    named = name in options
+    source = source_of(options[name] if named else arguments[position - 1])
+
+    def call(array: NDArray[Any], values: Any) -> None:
+        if named:
+            function(array, *arguments, **{**options, name: values})
+        else:
+            function(array, *arguments[: position - 1], values, *arguments[position:], **options)
+
+    numbers = np.arange(1, np.size(source[0]) + 1, dtype=np.intp).reshape(np.shape(source[0]))
+    came_from = np.zeros(shown.shape, dtype=np.intp)
+    call(came_from, numbers)
+    call(memory.writable(shown), source[0])
+    region = whole_window(memory, shown)
+    if steered:
+        memory.write(spread, region, [source], "changed")
+        return
+    written = came_from > 0
+    value = source
+    if np.ndim(source[0]):
+        value = part_of(source, np.unravel_index(came_from[written] - 1, np.shape(source[0])))
+    memory.write(store, Places(region.places()[written], region.whole, region.inside), [value])
