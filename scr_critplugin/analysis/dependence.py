@@ -359,6 +359,7 @@ def _provenance(program: Program, found: Sequence[_Found], steps: int | None, co
         "period": _period(found),
         "replayed": any(each.replayed for each in found),
         "counters": list(_counters(found)),
+        "unchecked": sorted({warning for each in found for warning in each.unchecked}),
         "control": control,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
