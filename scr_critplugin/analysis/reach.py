@@ -59,7 +59,7 @@ class Slot:
         if type(self.holder) is list:
             return self.holder[self.key] if self.key < len(self.holder) else None
         if isinstance(self.holder, type):
-            held = vars(self.holder).get(self.key)
+            held: Any = vars(self.holder).get(self.key)
             return held.__func__ if self._is_wrapped(held) else held
         return getattr(self.holder, self.key, None)
 
