@@ -531,34 +531,6 @@ def test_no_uncritical_element_changes_the_output(updates: Any, result: Any, ste
                 assert run({**start, name: changed}) == expected
 
 
-# ---- poison ----
-
-
-def test_poison_report() -> None:
-    report = profile(shift, {"x": X}, lambda state: state["x"][:1], steps=2).poison
-    assert report is not None
-    assert (report.fills, report.elements, report.steps) == (("nan", "1e34", "noise"), {"x": 4}, 2)
-    assert profile_of(lambda x: x, validate=None).poison is None
-
-
-def test_poison_exposes_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(rules.RULES, np.roll, rules.Row(pulls.shape_only))
-
-    def output(state: dict[str, Any]) -> Any:
-        return anp.roll(state["y"], 1)[:2] + state["x"][:2]
-
-    with pytest.raises(ProfileError, match="found uncritical are not") as raised:
-        profile(unchanged, {"x": X, "y": X}, output)
-    assert raised.value.key == "y"
-
-
-def test_poison_reaches_integers_and_booleans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(rules.RULES, np.flip, rules.Row(pulls.shape_only))
-    for value in (np.array([1, 2, 3]), np.array([True, False, True])):
-        with pytest.raises(ProfileError, match="found uncritical are not"):
-            profile_of(lambda x: anp.flip(x), value)
-
-
 # ---- what is refused ----
 
 
@@ -619,7 +591,10 @@ def test_refused_output() -> None:
         profile_of(lambda x: {"h": Holder(x)})
 
 
-@pytest.mark.parametrize(("options", "key"), [({"steps": 0}, "steps"), ({"validate": "prayer"}, "validate")])
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [({"steps": 0}, "steps"), ({"validate": "prayer"}, "validate"), ({"engine": "steam"}, "engine")],
+)
 def test_refused_options(options: dict[str, Any], key: str) -> None:
     with pytest.raises(ProfileError) as raised:
         profile_of(lambda x: x, **options)

@@ -8,6 +8,7 @@ element of the result. What changes must be in the mask that the rule pulls back
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -75,11 +76,21 @@ def case(label: str, function: Callable[..., Any], *inputs: Any, exact: bool = T
     return Case(label, function, tuple(np.asarray(value) for value in inputs), exact)
 
 
+def unpacked(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`function` of arrays; several results, which it may give as a named tuple, become a list."""
+
+    def call(*arrays: Any) -> Any:
+        result = function(*arrays, **options)
+        return list(result) if isinstance(getval(result), tuple) else result
+
+    return call
+
+
 def of_matrices(names: str, *inputs: np.ndarray, exact: bool = True, **options: Any) -> list[Case]:
     """Linear algebra on stacks, apart from the errors that it raises."""
     found = [name for name in names.split() if hasattr(anp.linalg, name)]
     return [
-        Case(name, applied(getattr(anp.linalg, name), **options), inputs, exact, errors_count=False)
+        Case(name, unpacked(getattr(anp.linalg, name), **options), inputs, exact, errors_count=False)
         for name in found
     ]
 
@@ -236,8 +247,8 @@ CASES = [
     case("take up to the end", lambda x: anp.take(x, [9, -3], axis=1, mode="clip"), A),
     case("squeeze an axis", lambda x: anp.squeeze(x, axis=1), floats(2, 1, 1)),
     case("broadcast_to a matrix of numbers", lambda x: anp.broadcast_to(x, (2, 3)), 0.5),
-    case("atleast_1d of several", lambda x, y: anp.atleast_1d(x, y), 0.5, V),
-    case("atleast_3d of several", lambda x, y: anp.atleast_3d(x, y), A, V),
+    case("atleast_1d of several", unpacked(anp.atleast_1d), 0.5, V),
+    case("atleast_3d of several", unpacked(anp.atleast_3d), A, V),
     case("linalg.diagonal below", lambda x: anp.linalg.diagonal(x, offset=-1), STACK),
     case("resize", lambda x: anp.resize(x, (2, 5)), A),
     case("diagonal", lambda x: anp.diagonal(x, 1, 1, 2), T),
@@ -341,12 +352,18 @@ CASES = [
     case("digitize", lambda x: anp.digitize(x, STEPS), A),
     case("digitize between traced bins", lambda x, y: anp.digitize(x, y), A, STEPS, exact=False),
     case("bincount of weights", lambda x: anp.bincount([1, 0, 1, 3], x), V),
-    case("histogram", lambda x: anp.histogram(x, 3, (0.0, 1.0)), V),
-    case("histogram of weights", lambda x, y: anp.histogram(x, STEPS, None, None, y), V, W, exact=False),
-    case("histogram of unknown range", lambda x: anp.histogram(x, 3), V, exact=False),
+    case("histogram", unpacked(lambda x: anp.histogram(x, 3, (0.0, 1.0))), V, exact=False),
+    case(
+        "histogram of weights",
+        unpacked(lambda x, y: anp.histogram(x, STEPS, None, None, y)),
+        V,
+        W,
+        exact=False,
+    ),
+    case("histogram of unknown range", unpacked(lambda x: anp.histogram(x, 3)), V, exact=False),
     case("interp", lambda x, y: anp.interp(x, STEPS, y), B, V, exact=False),
     case("interp in a traced table", lambda x, p, y: anp.interp(x, p, y), B, STEPS, V, exact=False),
-    case("interp at known places", lambda y: anp.interp([0.0, 0.2, 0.3, 0.65, 0.7, 2.0], STEPS, y), V),
+    case("interp at known places", lambda y: anp.interp([0.0, 0.2, 0.65, 0.7, 2.0], STEPS, y), V),
     case(
         "interp with ends",
         lambda y, a, b: anp.interp([0.0, 0.4, 0.9], STEPS, y, a, b),
@@ -355,6 +372,7 @@ CASES = [
         0.4,
         exact=False,
     ),
+    case("interp at a point", lambda y: anp.interp([0.3], STEPS, y), V, exact=False),
     case("interp of period", lambda y: anp.interp([0.0, 0.4], STEPS, y, period=1.0), V, exact=False),
     case("polyval", lambda x, y: anp.polyval(x, y), V, A),
     case("vander", lambda x: anp.vander(x, 3), V),
@@ -525,6 +543,9 @@ def changes(case: Case, results: list[np.ndarray]) -> dict[tuple[int, int], set[
     for i, original in enumerate(case.inputs):
         for place in range(original.size):
             for value in replacements(original.reshape(-1)[place]):
+                if not case.errors_count and not np.isfinite(value):
+                    # Some builds of LAPACK never come back from an SVD of infinities.
+                    continue
                 changed = original.copy()
                 changed.reshape(-1)[place] = value
                 inputs = [changed if j == i else other for j, other in enumerate(case.inputs)]
@@ -640,6 +661,64 @@ def test_what_may_raise_counts_as_an_output() -> None:
     one = case("inv", lambda x: anp.linalg.inv(x)[0], STACK)
     for _, _, (mask,) in masks_by_result(one)[1]:
         assert mask.all()
+
+
+# ---- what is kept, and how much ----
+
+
+def test_an_index_that_many_calls_take_is_copied_once() -> None:
+    index = np.arange(1000)[::-1].copy()
+    with recording() as (tape, box):
+        x = box("x", np.ones(1000))
+        x = x[index] + x[index]
+        index[0] = 3
+        x = x[index]
+        recorded([x])
+    kept = [
+        node.call.args[1] for node in tape.nodes if node.call and isinstance(node.call.args[1], np.ndarray)
+    ]
+    assert kept[0] is kept[1]
+    assert kept[0] is not index
+    # What the program does to the array later does not reach the tape.
+    assert kept[0][0] == 999
+    assert kept[2][0] == 3
+
+
+MOVES: dict[str, Callable[[Any], Any]] = {
+    "roll": lambda x: anp.roll(x, 3, axis=1),
+    "flip": lambda x: anp.flip(x, 0),
+    "rot90": lambda x: anp.rot90(x),
+    "tile": lambda x: anp.tile(x, (2, 1)),
+    "repeat": lambda x: anp.repeat(x, 2, axis=0),
+    "repeat by counts": lambda x: anp.repeat(x, np.arange(1000) % 3, axis=1),
+    "take": lambda x: anp.take(x, np.arange(0, 1000, 2), axis=1),
+    "broadcast_to": lambda x: anp.broadcast_to(x, (2, 1000, 1000)),
+    "squeeze": lambda x: anp.squeeze(anp.expand_dims(x, 1)),
+    "swapaxes": lambda x: anp.swapaxes(x, 0, 1),
+    "rollaxis": lambda x: anp.rollaxis(x, 1),
+    "ravel": lambda x: anp.ravel(x),
+    "ravel in Fortran order": lambda x: anp.ravel(x, "F"),
+    "reshape in Fortran order": lambda x: anp.reshape(x, (500, 2000), order="F"),
+    "fftshift": lambda x: anp.fft.fftshift(x),
+    "split": lambda x: anp.split(x, 2)[1],
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_take_no_number_for_each_element(name: str) -> None:
+    with recording() as (tape, box):
+        result = MOVES[name](box("x", np.ones((1000, 1000))))
+        recorded([result])
+    mask = nothing(result._node.shape)
+    mask.reshape(-1)[::7] = True
+    tracemalloc.start()
+    try:
+        sweep.needed(tape, [(result._node, mask)])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A few masks of one byte an element of the array or of the result; a number takes eight, or four.
+    assert peak < 3.5 * max(1_000_000, mask.size)
 
 
 # ---- random shapes, indices and axes ----

@@ -1,7 +1,7 @@
 """Fewer passes of Python's garbage collector while a program is recorded.
 
-A tape is thousands of small objects that all stay; by default the collector looks through them again and again
-(a third of the time of recording NAS BT, class S).
+A tape is thousands of small objects that all stay; by default the collector looks through them again and
+again (a third of the time of recording NAS BT, class S).
 
 Imports nothing of the package. Tests: ``tests/test_dependence.py``.
 """

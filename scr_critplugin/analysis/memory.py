@@ -93,7 +93,10 @@ class Memory:
         return self._node
 
     def writable(self, view: NDArray[Any]) -> NDArray[Any]:
-        """The same elements as `view`, which may be read-only."""
+        """The same elements as `view`, which may be read-only, to be written to now."""
+        values = self._node.tape.values
+        if values is not None:
+            values.before_write(self.owner, view)
         start = view.__array_interface__["data"][0] - self.flat.__array_interface__["data"][0]
         return np.ndarray(view.shape, view.dtype, self.flat, start, view.strides)
 
@@ -121,8 +124,13 @@ class Memory:
         function: Callable[..., Any],
         region: Region,
         sources: Sequence[tuple[Any, DependenceNode | None]],
+        how: Any = "assign",
     ) -> None:
-        """Record that `function` (`store`, `mix` or `spread`) wrote `sources` to `region`."""
+        """Record that `function` (`store`, `mix` or `spread`) wrote `sources` to `region`.
+
+        `how` is for the adjoint of `mix` and `spread`: "assign", "where" (a mask is the last source), or the
+        ufunc whose ``at`` it was.
+        """
         if self.touched is not None:
             region.mark(self.touched)
         traced = {i: node for i, (_, node) in enumerate(sources, start=2) if node is not None}
@@ -132,8 +140,11 @@ class Memory:
         # A write at places that the state decides may go anywhere: where it went this time says nothing.
         where = None if function is spread else region
         arguments = (self.ordered, where, *(value for value, _ in sources))
+        options = {} if function is store else {"how": how}
+        if function is spread and current.tape.values is not None:
+            options["region"] = region
         self._node = DependenceNode(
-            self.ordered, function, arguments, {}, (0, *traced), (current, *traced.values())
+            self.ordered, function, arguments, options, (0, *traced), (current, *traced.values())
         )
         self.version += 1
         if self.lent:

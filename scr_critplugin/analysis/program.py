@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import autograd
 import numpy as np
@@ -52,11 +54,12 @@ class TracedStep:
 
 @dataclass(frozen=True)
 class TracedOutput:
-    """A recorded output: `values` of its leaves in order, and the nodes of those that were traced."""
+    """A recorded output: `values` of its leaves in order; nodes and values of those that were `traced`."""
 
     tape: Tape
     values: list[Any]
     nodes: list[DependenceNode]
+    traced: list[Any]
 
 
 Results: TypeAlias = "list[tuple[str, str]]"
@@ -75,7 +78,8 @@ class Program:
     """`step` and `output` of a program, as `profile` takes them.
 
     In a ``with`` statement, entered before the first call, `uncalled` is a copy of this process in which the
-    program has not been called (None where there are no forks, or outside of the statement).
+    program has not been called. It is None outside of the statement, where there are no forks, and in an MPI
+    program of several processes, among which a copy has no place.
 
     Parameters
     ----------
@@ -92,9 +96,9 @@ class Program:
         self.agree = agree
         self.uncalled: ProcessCopy | None = None
 
-    def __enter__(self) -> Program:
-        if ProcessCopy.possible():
-            self.uncalled = ProcessCopy(self.after_others)
+    def __enter__(self) -> Self:
+        if ProcessCopy.possible() and not _is_one_of_several():
+            self.uncalled = ProcessCopy(self.answer)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -111,13 +115,16 @@ class Program:
         """Leaves of the plain output at `state`."""
         return [leaf for _, leaf in leaves(self.output(_copied(state)))]
 
-    def after_others(self, question: tuple[Sequence[State], State, bool]) -> AfterOthers:
-        """What a step from a state gives after one from another state. The work of `uncalled`.
+    def answer(self, question: tuple[Any, ...]) -> Any:
+        """The work of `uncalled`. The question: a function of the program and more, and its arguments."""
+        function, *arguments = question
+        return function(self, *arguments)
 
-        The question: other states, of which the first that the program can run from is taken; the state; and
-        whether the output counts.
+    def after_others(self, others: Sequence[State], state: State, with_output: bool) -> AfterOthers:
+        """What a step from `state` gives after one from another state, and the output if it counts.
+
+        The other state is the first of `others` that the program can run from.
         """
-        others, state, with_output = question
         failures = []
         for other in others:
             try:
@@ -132,18 +139,21 @@ class Program:
         after = self.advance(state)
         return results_of(after, self.outputs(after) if with_output else ())
 
-    def trace_step(self, state: State, number: int | None = None) -> TracedStep:
-        """Record one step from `state`: step `number` after the checkpoint, the first being 1."""
+    def trace_step(self, state: State, number: int | None = None, *, values: bool = False) -> TracedStep:
+        """Record one step from `state`: step `number` after the checkpoint, the first being 1.
+
+        `values`: with what adjoints need.
+        """
         with own_errors_pass(lambda: self.advance(state)):
-            return outside.recorded(self, state, self._trace_step)
+            return outside.recorded(self, state, partial(self._trace_step, values=values))
 
-    def trace_output(self, state: State, number: int | None = None) -> TracedOutput:
-        """Record the output at `state`, which step `number` led to."""
+    def trace_output(self, state: State, number: int | None = None, *, values: bool = False) -> TracedOutput:
+        """Record the output at `state`, to which step `number` led. `values`: with what adjoints need."""
         with own_errors_pass(lambda: self.outputs(state)):
-            return outside.recorded(self, state, self._trace_output)
+            return outside.recorded(self, state, partial(self._trace_output, values=values))
 
-    def _trace_step(self, state: State, arrays: bool) -> TracedStep:
-        with recording(self.step, arrays=arrays) as (tape, box):
+    def _trace_step(self, state: State, arrays: bool, *, values: bool) -> TracedStep:
+        with recording(self.step, arrays=arrays, values=values) as (tape, box):
             given = _boxed(state, box)
             first = dict(given)
             result = _next_state(self.step(given), given, state)
@@ -151,11 +161,12 @@ class Program:
             nodes = {name: value._node for name, value in result.items() if _is_traced(value)}
         return TracedStep(tape, {name: getval(value) for name, value in result.items()}, nodes, written)
 
-    def _trace_output(self, state: State, arrays: bool) -> TracedOutput:
-        with recording(self.output, arrays=arrays) as (tape, box):
+    def _trace_output(self, state: State, arrays: bool, *, values: bool) -> TracedOutput:
+        with recording(self.output, arrays=arrays, values=values) as (tape, box):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
-            nodes = [leaf._node for leaf in found if _is_traced(leaf)]
-        return TracedOutput(tape, [getval(leaf) for leaf in found], nodes)
+            traced = [leaf for leaf in found if _is_traced(leaf)]
+            nodes = [leaf._node for leaf in traced]
+        return TracedOutput(tape, [getval(leaf) for leaf in found], nodes, [getval(leaf) for leaf in traced])
 
 
 @contextmanager
@@ -263,6 +274,14 @@ def _digest_of(value: Any) -> str:
     else:
         described.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return described.hexdigest()
+
+
+def _is_one_of_several() -> bool:
+    """True in a process of an MPI program with several of them."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return False
+    return bool(mpi.COMM_WORLD.Get_size() > 1)
 
 
 def _copied(state: State) -> State:

@@ -245,7 +245,9 @@ def diagonal_sum(call: Call, needed: BoolArray, argnum: int, into: BoolArray) ->
 def _places(shape: tuple[int, ...]) -> NDArray[np.integer[Any]]:
     """The elements' numbers, from 1: zero is left for what is not an element."""
     size = math.prod(shape)
-    return np.arange(1, size + 1, dtype=np.int32 if size < 2**31 - 1 else np.intp).reshape(shape)
+    places: NDArray[np.integer[Any]] = np.arange(size, dtype=np.int32 if size < 2**31 - 1 else np.intp)
+    places += 1
+    return places.reshape(shape)
 
 
 def _set_at(into: BoolArray, places: NDArray[np.integer[Any]]) -> None:

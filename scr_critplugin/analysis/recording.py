@@ -36,13 +36,15 @@ _OF_SHAPE = {
 
 
 @contextmanager
-def recording(*users: Any, arrays: bool = False) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
+def recording(
+    *users: Any, arrays: bool = False, values: bool = False
+) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
     """Trace inside the block: yields the tape, and a function that boxes a state variable given its name.
 
     In the modules of the functions `users`, and those they use, arrays that NumPy makes can be written to,
     and with `arrays` also arrays that are there already.
     """
-    tape = Tape()
+    tape = Tape(keeps_values=values)
     mappings, top, getval_of_tracer = dict(Box.type_mappings), trace_stack.top, autograd.tracer.getval
     # Not autograd's own new_trace: that does not unwind when the block raises.
     trace_stack.top = trace = top + 1

@@ -9,8 +9,8 @@ or return another shape, depending on their values. Where the structure is known
 is not out of the question (linear algebra raises `LinAlgError`), the row says so by `may_raise`: the
 arguments then count as outputs as values do that steer a branch.
 
-May import NumPy, autograd (SciPy's parts of it if SciPy is there), `pulls`, `moves` and `structured`. `add_rule` adds rows for
-primitives of other packages. Tests: ``tests/test_dependence_rules.py``.
+May import NumPy, autograd (SciPy's parts of it if SciPy is there), `pulls`, `moves` and `structured`.
+`add_rule` adds rows for primitives of other packages. Tests: ``tests/test_dependence_rules.py``.
 """
 
 from __future__ import annotations
@@ -97,8 +97,7 @@ def row_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 
 @cache
 def _row_of_ufunc(ufunc: np.ufunc) -> Row | None:
-    # Python functions in a ufunc's clothes (np.frompyfunc) work on objects only, and may do anything.
-    if ufunc.signature is not None or all("O" in types for types in ufunc.types):
+    if not is_elementwise(ufunc):
         return None
     return _MULTIPLE if ufunc.nout > 1 else _ELEMENTWISE
 
@@ -128,6 +127,14 @@ def _holds_booleans(index: Any) -> bool:
     if isinstance(index, (tuple, list)):
         return any(_holds_booleans(part) for part in index)
     return np.result_type(getval(index)) == np.bool_ if isinstance(index, (bool, np.ndarray, Box)) else False
+
+
+def is_elementwise(ufunc: np.ufunc) -> bool:
+    """True if each result of `ufunc` depends on the elements at its place only.
+
+    Python functions in a ufunc's clothes (``np.frompyfunc``) work on objects only, and may do anything.
+    """
+    return ufunc.signature is None and any("O" not in types for types in ufunc.types)
 
 
 def add_rule(primitive: Callable[..., Any], row: Row) -> None:

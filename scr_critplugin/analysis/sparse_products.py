@@ -51,7 +51,7 @@ def matmul_sparse(x: Any, matrix: Any) -> Any:
     return sparse_matmul(matrix.T, x.T).T
 
 
-@primitive
+@primitive  # type: ignore[untyped-decorator]
 def _product(
     matrix: Any, bounds: NDArray[Any], places: NDArray[Any], by_columns: bool, x: NDArray[Any]
 ) -> NDArray[Any]:

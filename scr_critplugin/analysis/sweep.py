@@ -1,7 +1,7 @@
 """Backward passes over a tape.
 
-`needed` is the dependence sweep. Most masks of most programs have every element set; for those `WHOLE` stands,
-and is handed on without touching an array.
+`needed` is the dependence sweep. Most masks of most programs have every element set; for those `WHOLE`
+stands, and is handed on without touching an array.
 
 `accessed` and `carried` follow copies only; with `taken` they tell apart
 the states of elements that are not needed: computed with, overwritten unread, or never touched.
@@ -39,8 +39,11 @@ Masks: TypeAlias = "list[Mask | Whole | None]"
 """By position on the tape; None: nothing set."""
 
 
-def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
-    """Elements of the roots that the elements in `seeds`, or any sink that counts, can depend on."""
+def needed(tape: Tape, seeds: Iterable[Seed], watched: dict[int, Mask | None] | None = None) -> RootMasks:
+    """Elements of the roots that the elements in `seeds`, or any sink that counts, can depend on.
+
+    Fills in, for the positions of nodes that are keys of `watched`, what is needed of their results.
+    """
     masks = _seeded(tape, seeds)
     for position in tape.counted():
         set_whole(tape.nodes[position], masks)
@@ -49,6 +52,9 @@ def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
         if node.call is None or mask is None:
             continue
         masks[node.position] = None
+        if watched is not None and node.position in watched:
+            seen = watched[node.position] = nothing(node.shape)
+            merge(seen, everything(node.shape) if mask is WHOLE else mask)
         pull_to_parents(node, mask, masks)
     return _of_roots(tape, masks)
 
@@ -159,7 +165,7 @@ def mask_of(node: DependenceNode, masks: Masks) -> Mask:
     if mask is None or mask is WHOLE:
         made = nothing(node.shape) if mask is None else everything(node.shape)
         mask = masks[node.position] = made
-    return cast(Mask, mask)
+    return mask
 
 
 def _seeded(tape: Tape, seeds: Iterable[Seed]) -> Masks:

@@ -3,7 +3,8 @@
 `DependenceNode` is a second node class beside autograd's own, so autograd's tracer records calls here instead
 of building derivatives. Nodes are kept in the order of execution; a backward sweep is one pass over them.
 
-May import autograd's tracer, `calls`, `departures`, `masks` and `rules`. Tests: ``tests/test_dependence.py``.
+May import autograd's tracer, `calls`, `departures`, `masks`, `rules` and `values`.
+Tests: ``tests/test_dependence.py``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from scr_critplugin.analysis.rules import (
     row_of,
     untraced_primitives,
 )
+from scr_critplugin.analysis.values import Saved, Values
 from scr_critplugin.errors import ProfileError, ProfileWarning
 
 
@@ -65,10 +67,11 @@ class Tape:
     """The record of one run.
 
     `nodes` in order of execution, `roots` by name, `sinks`: which node left where, and `outcomes`: with what
-    values. `steering_counts`: whether values that only steer count as outputs.
+    values. `steering_counts`: whether values that only steer count as outputs. `keeps_values`: calls are
+    recorded with the `values` that adjoints need.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_values: bool = False) -> None:
         self.nodes: list[DependenceNode] = []
         self.roots: dict[str, DependenceNode] = {}
         self.sinks: dict[tuple[int, Place], None] = {}
@@ -85,6 +88,7 @@ class Tape:
         """Memories that must not be forgotten before the tape is."""
         self.indices = Copies()
         """Copies of untraced arguments whose values matter."""
+        self.values = Values(self.memories) if keeps_values else None
 
     def root(self, name: str, value: Any) -> DependenceNode:
         """A node for the state variable `name`."""
@@ -176,6 +180,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         "parents",
         "position",
         "row",
+        "saved",
         "shape",
         "steered",
         "tape",
@@ -186,6 +191,7 @@ class DependenceNode(Node):  # type: ignore[misc]
     shape: Shape
     call: Call | None
     row: Row | None
+    saved: Saved | None
     steered: bool
     loose: bool
     coarse: bool
@@ -225,6 +231,8 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.row = row
         self.call = _call(tape, function, row, args, kwargs, parent_argnums, self.shape)
         self.position = tape.enter(self)
+        values = tape.values
+        self.saved = None if values is None else values.of_call(function, value, args, kwargs, parent_argnums)
         self.constant = False
         self.steered = False
         for argnum, parent in zip(parent_argnums, parents, strict=True):
@@ -255,6 +263,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.shape = shape_of(value)
         self.call = None
         self.row = None
+        self.saved = None if tape.values is None else tape.values.of_root(value)
         self.constant = False
         self.steered = False
         self.loose = self.coarse = False
@@ -267,6 +276,7 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.shape = shape_of(value)
         self.call = None
         self.row = None
+        self.saved = None
         self.constant = True
         self.steered = False
         self.loose = self.coarse = False

@@ -156,17 +156,17 @@ class ObservedProgram(Program):
         self._point = f"at={point.at}" + (f" of input {point.source}" if inputs > 1 else "")
         self._numbers = {"step": set(), "output": set()}
 
-    def trace_step(self, state: State, number: int | None = None) -> TracedStep:
+    def trace_step(self, state: State, number: int | None = None, *, values: bool = False) -> TracedStep:
         """Record one step: step `number` from the point, counted from 1; by default, the next one."""
-        traced = super().trace_step(state)
+        traced = super().trace_step(state, number, values=values)
         self._observe("step", traced.tape, number)
         if self.observed.primitives is None or (number == 1 and self._points == 1):
             self.observed.primitives = len(traced.tape.nodes)
         return traced
 
-    def trace_output(self, state: State, number: int | None = None) -> TracedOutput:
+    def trace_output(self, state: State, number: int | None = None, *, values: bool = False) -> TracedOutput:
         """Record the output at `state`, which step `number` led to."""
-        traced = super().trace_output(state)
+        traced = super().trace_output(state, number, values=values)
         self._observe("output", traced.tape, number)
         return traced
 

@@ -26,7 +26,7 @@ class Window:
     """Elements `offset + index . strides` of a memory, all counted in its elements.
 
     `whole`: the view covers its elements entirely (the real part of a complex array does not). `distinct`: it
-    shows no element twice.
+    shows no element twice. `inside`: it shows the second part of its elements (the imaginary part).
     """
 
     offset: int
@@ -34,6 +34,7 @@ class Window:
     strides: tuple[int, ...]
     whole: bool
     distinct: bool
+    inside: bool = False
 
     def on(self, mask: BoolArray) -> BoolArray:
         """The view of a memory's `mask` that corresponds to this window."""
@@ -74,10 +75,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Elements of a memory at the given `at`, in any order, some perhaps more than once."""
+    """Elements of a memory at the given `at`, in any order, some perhaps more than once; else as `Window`."""
 
     at: NDArray[np.intp]
     whole: bool
+    inside: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -134,7 +136,8 @@ def window_of(view: NDArray[Any], flat: NDArray[Any]) -> Region:
         inner = Window(distance, view.shape, strides, True, False).places()
         return Places(inner // item, False)
     steps = tuple(stride // item for stride in strides)
-    return Window(offset, view.shape, steps, view.itemsize == item, _distinct(view.shape, steps))
+    distinct = _distinct(view.shape, steps)
+    return Window(offset, view.shape, steps, view.itemsize == item, distinct, inside > 0)
 
 
 def _distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

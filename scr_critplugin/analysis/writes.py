@@ -92,7 +92,7 @@ def assign(target: Any, index: Any, value: Any, *, steered: bool) -> None:
             return
     else:
         window = whole_window(memory, shown)
-        region = Places(np.asarray(window.places()[index]), window.whole)
+        region = Places(np.asarray(window.places()[index]), window.whole, window.inside)
     source = source_of(value)
     memory.writable(shown)[index] = source[0]
     memory.write(spread if steered else store, region, [source])
@@ -156,10 +156,11 @@ def ufunc_into(
     where = source_of(options.pop("where")) if "where" in options else None
     masked = {} if where is None else {"where": where[0]}
     targets = [m.writable(o._value) for m, o in zip(memories, outs, strict=True) if m is not None]
+    sources = _as_before(memories, sources, targets)
     ufunc(*(value for value, _ in sources), out=tuple(targets), **masked, **options)
     for memory, target in zip(memories, targets, strict=True):
         if memory is not None and target.size:
-            result = (target, _result_node(ufunc, target, sources, options))
+            result = (target, _result_node(ufunc, target, sources, {**options, **masked}))
             _write_where(memory, target, result, where)
     return outs[0] if ufunc.nout == 1 else tuple(outs)
 
@@ -170,11 +171,19 @@ def _write_where(memory: Memory, target: NDArray[Any], result: Source, where: So
     if where is None or where[0] is True:
         memory.write(store, region, [result])
     elif where[1] is not None and not where[1].constant:
-        memory.write(mix, region, [result, where])
+        memory.write(mix, region, [result, where], "where")
     else:
         chosen = np.broadcast_to(np.asarray(where[0], dtype=bool), target.shape)
-        part = Places(region.places()[chosen], region.whole)
+        part = Places(region.places()[chosen], region.whole, region.inside)
         memory.write(store, part, [part_of(result, chosen)])
+
+
+def _as_before(
+    memories: Sequence[Memory | None], sources: list[Source], targets: list[NDArray[Any]]
+) -> list[Source]:
+    """`sources`, with copies of what is about to be overwritten if the adjoints will want it."""
+    values = next(memory.node.tape.values for memory in memories if memory is not None)
+    return sources if values is None else values.copies_of_shared(sources, targets)
 
 
 def _result_node(
@@ -183,9 +192,11 @@ def _result_node(
     traced = {i: node for i, (_, node) in enumerate(sources) if node is not None}
     if not traced:
         return None
-    function = ufunc if ufunc.nout == 1 else one_of_several
     arguments = tuple(value for value, _ in sources)
-    return DependenceNode(result, function, arguments, options, tuple(traced), tuple(traced.values()))
+    if ufunc.nout == 1:
+        return DependenceNode(result, ufunc, arguments, options, tuple(traced), tuple(traced.values()))
+    options = {**options, "how": ufunc}
+    return DependenceNode(result, one_of_several, arguments, options, tuple(traced), tuple(traced.values()))
 
 
 def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, values: Sequence[Any], *, steered: bool) -> None:
@@ -193,10 +204,10 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, values: Sequence[Any], *,
     memory = memory_written(target)
     window = whole_window(memory, target._value)
     sources = [source_of(value) for value in values]
-    region = Places(np.asarray(window.places()[index]), window.whole)
+    region = Places(np.asarray(window.places()[index]), window.whole, window.inside)
     ufunc.at(memory.writable(target._value), index, *(value for value, _ in sources))
     known = row_of(ufunc, (target._value, *(value for value, _ in sources)), {}).known
-    memory.write(mix if known and not steered else spread, region, sources)
+    memory.write(mix if known and not steered else spread, region, sources, ufunc)
 
 
 # ---- functions ----
@@ -269,11 +280,12 @@ def change(
     call(came_from, numbers)
     call(memory.writable(shown), source[0])
     region = whole_window(memory, shown)
-    if steered:
-        memory.write(spread, region, [source])
-        return
     written = came_from > 0
     value = source
     if np.ndim(source[0]):
         value = part_of(source, np.unravel_index(came_from[written] - 1, np.shape(source[0])))
-    memory.write(store, Places(region.places()[written], region.whole), [value])
+    if steered and source[1] is not None:
+        # Another index would take other values.
+        source[1].tape.leave(source[1], "argument of __setitem__")
+    places = Places(region.places()[written], region.whole, region.inside)
+    memory.write(spread if steered else store, places, [value])
