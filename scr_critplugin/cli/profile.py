@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from rich.console import Console
 
 from scr_critplugin.cli.progress import spinner
 from scr_critplugin.cli.show import draw_elements
-from scr_critplugin.errors import ProfileError
+from scr_critplugin.errors import ProfileError, ProfileWarning
 
 if TYPE_CHECKING:
     from scr_critplugin.analysis import Profile
@@ -38,48 +39,78 @@ _CALLERS = (__file__, importlib.__file__, "<frozen importlib")
 @click.option(
     "--at",
     type=click.IntRange(min=0),
-    default=0,
+    multiple=True,
     metavar="N",
-    help="Take the checkpoint after N steps from setup's state. Default: 0.",
+    help="Take the checkpoint after N steps from setup's state; several times: the map is for any of them. "
+    "Default: 0.",
 )
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Steps from the checkpoint to the end of the run; each is analysed. Default: a run of any length, "
-    "whose step must have the same structure every time.",
+    help="Steps from the checkpoint to the end of the run. Default: a run of any length, whose steps must "
+    "repeat their structure.",
 )
+@click.option(
+    "--control",
+    type=click.Choice(["sink", "report"]),
+    default="sink",
+    show_default=True,
+    help="Values that only steer branches, loops and indices: critical (sink), or only listed (report).",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["dependence", "gradient", "perturbation"]),
+    default="dependence",
+    show_default=True,
+    help="Beside dependence, which finds the map: also gradient magnitudes, which are stored in the map, or "
+    "single elements changed one at a time as a cross-check.",
+)
+@click.option(
+    "--mask",
+    type=click.Choice(["structure", "gradient"]),
+    default="structure",
+    show_default=True,
+    help="gradient: also drop elements whose gradient is exactly zero, with --engine gradient. Such a map is "
+    "good for the states it was made at only, if at all.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option(
     "--no-poison",
     is_flag=True,
     help="Do not check the map by overwriting what it calls uncritical and running on.",
 )
-def profile(program: str, output: Path, at: int, steps: int | None, no_poison: bool) -> None:
+def profile(program: str, output: Path, at: tuple[int, ...], no_poison: bool, **options: Any) -> None:
     """Find which elements of a program's state a restart needs, and write the map.
 
     MODULE is a Python module (imported with the working directory on its path) or the path of a .py file
     (imported with its own folder on the path, and not as __main__). SETUP is a function in it that takes
-    nothing and returns (step, state, output): state is a dict of arrays and scalars, step(state) returns the
-    next one, output(state) returns what the run is for.
+    nothing and returns (step, state, output). state is a dict of arrays and scalars, or a list of such dicts:
+    other inputs, other random seeds. step(state) returns the next state or changes the dict and its arrays in
+    place; output(state) returns what the run is for.
 
-    Printed are the element states, the sinks (places where values left the data flow to steer a branch, a
-    loop or an index; what feeds them is critical), and the verdict of poison: all uncritical elements
-    overwritten, the run continued, the outputs compared bit for bit. If poison shows, no map is written and
-    the exit status is 1.
+    Printed are the element states; the sinks (places where values left the data flow to steer a branch, a
+    loop or an index; what feeds them is critical); branches that went differently in the recorded steps; what
+    could not be followed; and the verdict of poison: all uncritical elements overwritten, the run continued,
+    the outputs compared bit for bit. If poison shows, the elements to blame are found and become critical in
+    the map that is written, and the exit status is 1.
 
     \b
     Example:
-      scr_crit profile heat.py:setup -o heat.map.npz --at 10
+      scr_crit profile heat.py:setup -o heat.map.npz --at 10 --at 1000
     """
     module_name, function_name = _named(program)
     with _own_traceback(program):
         module = _imported(module_name)
         setup = _setup_of(module, function_name, program)
         with spinner(f"profiling {program}"):
-            found = _profiled(setup, program, at, steps, no_poison)
+            options.update(at=list(at) or None, validate=None if no_poison else "poison")
+            found = _profiled(setup, program, options)
     output.parent.mkdir(parents=True, exist_ok=True)
     found.map.save(output)
     _report(found, output)
+    if found.poison is not None and found.poison.outcome != "identical":
+        raise click.exceptions.Exit(1)
 
 
 # ---- the user's code ----
@@ -178,7 +209,7 @@ def _setup_of(module: ModuleType, name: str, program: str) -> Callable[[], Any]:
     return setup
 
 
-def _profiled(setup: Callable[[], Any], program: str, at: int, steps: int | None, no_poison: bool) -> Profile:
+def _profiled(setup: Callable[[], Any], program: str, options: dict[str, Any]) -> Profile:
     from scr_critplugin import analysis
 
     made = setup()
@@ -189,7 +220,10 @@ def _profiled(setup: Callable[[], Any], program: str, at: int, steps: int | None
             key=program,
         )
     step, state, output = made
-    return analysis.profile(step, state, output, at=at, steps=steps, validate=None if no_poison else "poison")
+    with warnings.catch_warnings():
+        # They are in the report.
+        warnings.simplefilter("ignore", ProfileWarning)
+        return analysis.profile(step, state, output, **options)
 
 
 def _described(made: Any) -> str:
@@ -204,16 +238,19 @@ def _described(made: Any) -> str:
 def _report(found: Profile, output: Path) -> None:
     console = Console()
     draw_elements(found.map, f"criticality map {output}", console)
-    lines = [_structure(found), *_sinks(found), _poison(found)]
-    for line in lines:
+    parts = (_structure, _sinks, _branches, _warnings, _gradient, _perturbation, _poison)
+    for line in (line for part in parts for line in part(found)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _structure(found: Profile) -> str:
+def _structure(found: Profile) -> Iterator[str]:
     swept = f"{found.primitives} primitives in the first step, {found.steps_swept} steps swept"
-    if found.stationary is None:
-        return f"holds for this number of steps: {swept}"
-    return f"holds for any number of steps: {swept}"
+    steps = found.map.provenance["steps"]
+    length = "any number of steps" if steps is None else f"{steps} steps"
+    repeated = "" if found.period in (None, 1) else f", whose structure repeats every {found.period} steps"
+    yield f"holds for {length} after the checkpoint{repeated}: {swept}"
+    if found.counters:
+        yield f"counters, always critical: {', '.join(found.counters)}"
 
 
 def _sinks(found: Profile) -> Iterator[str]:
@@ -223,15 +260,38 @@ def _sinks(found: Profile) -> Iterator[str]:
     yield "sinks: values that left the data flow here, so that what feeds them is critical; the map holds for"
     yield "runs that take the same branches"
     for sink in found.sinks:
-        yield f"  {sink}"
+        yield f"  {sink.described()}"
 
 
-def _poison(found: Profile) -> str:
-    if found.poison is None:
-        return "poison: not checked (--no-poison)"
-    poison = found.poison
-    count = sum(poison.elements.values())
-    return (
-        f"poison: {', '.join(poison.fills)} in {count} uncritical elements, {poison.steps} steps: "
-        "outputs identical"
+def _branches(found: Profile) -> Iterator[str]:
+    if found.branches:
+        yield "branches that went differently in the recorded steps; the map knows the sides that were taken"
+        for branch in found.branches:
+            yield f"  {branch}"
+
+
+def _warnings(found: Profile) -> Iterator[str]:
+    for warning in found.warnings:
+        yield f"warning: {warning}"
+
+
+def _gradient(found: Profile) -> Iterator[str]:
+    if found.gradient is None:
+        return
+    zero = {name: count for name, count in found.gradient.zero.items() if count}
+    listed = ", ".join(f"{count} of {name}" for name, count in zero.items()) or "none"
+    yield (
+        f"gradient: {found.gradient.draws} random cotangents, {found.gradient.steps} steps; critical by "
+        f"structure, but zero here: {listed}"
     )
+    if found.gradient.without_rule:
+        yield f"  without a derivative: {', '.join(found.gradient.without_rule)}"
+
+
+def _perturbation(found: Profile) -> Iterator[str]:
+    if found.perturbation is not None:
+        yield f"perturbation: {found.perturbation}"
+
+
+def _poison(found: Profile) -> Iterator[str]:
+    yield f"poison: {'not checked (--no-poison)' if found.poison is None else found.poison}"
