@@ -314,8 +314,8 @@ def test_sweep_of_a_sink_stops_where_it_was_taken(monkeypatch: pytest.MonkeyPatc
         pulled.append(node.position)
         original(node, *rest)
 
-    original = sinks.sweep.pull_to_parents
-    monkeypatch.setattr(sinks.sweep, "pull_to_parents", counted)
+    original = sinks.pull_to_parents
+    monkeypatch.setattr(sinks, "pull_to_parents", counted)
 
     def output(x: Any) -> Any:
         factor = 1.0 if x[0] > 0.0 else 2.0

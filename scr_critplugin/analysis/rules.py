@@ -107,10 +107,10 @@ def _named(names: str) -> set[Callable[..., Any]]:
 
 
 _SHAPED_BY_VALUES = _named(
-    "nonzero flatnonzero argwhere trim_zeros bincount unique unique_all unique_counts unique_inverse "
+    "nonzero flatnonzero argwhere trim_zeros unique unique_all unique_counts unique_inverse "
     "unique_values union1d intersect1d setdiff1d setxor1d"
 )
-_SHAPED_BY_ARGUMENTS = _named("compress extract repeat delete insert")
+_SHAPED_BY_ARGUMENTS = _named("compress extract repeat delete insert bincount")
 """By traced counts, places or conditions, not by what they move."""
 
 

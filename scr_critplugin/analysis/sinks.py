@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from scr_critplugin.analysis import sweep
 from scr_critplugin.analysis.departures import Place
+from scr_critplugin.analysis.sweep import Masks, mask_of, pull_to_parents, set_whole
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.regions import describe
 
@@ -84,14 +84,14 @@ def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:
 
 def _feeding(tape: Tape, positions: Sequence[int]) -> dict[str, NDArray[np.bool_]]:
     """Elements of the roots that the nodes at `positions` can depend on."""
-    masks: sweep.Masks = [None] * (max(positions) + 1)
+    masks: Masks = [None] * (max(positions) + 1)
     for position in positions:
-        sweep.set_whole(tape.nodes[position], masks)
+        set_whole(tape.nodes[position], masks)
     for position in range(len(masks) - 1, -1, -1):
         mask, node = masks[position], tape.nodes[position]
         if mask is not None and node.call is not None:
             masks[position] = None
-            sweep.pull_to_parents(node, mask, masks)
+            pull_to_parents(node, mask, masks)
     reached = [item for item in tape.roots.items() if item[1].position < len(masks)]
-    found = {name: sweep.mask_of(node, masks) for name, node in reached if masks[node.position] is not None}
+    found = {name: mask_of(node, masks) for name, node in reached if masks[node.position] is not None}
     return {name: mask for name, mask in found.items() if isinstance(mask, np.ndarray) and mask.any()}
