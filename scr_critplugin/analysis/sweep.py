@@ -30,7 +30,7 @@ def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
         masks[position] = everything(tape.nodes[position].shape)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
-        if node.call is None or mask is None:
+        if node.call is None or (mask is None and not _communicates(node)):
             continue
         masks[node.position] = None
         pull_to_parents(node, mask, masks)
@@ -47,7 +47,7 @@ def accessed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
             continue
         if _copies(node):
             mask, masks[node.position] = masks[node.position], None
-            if mask is not None:
+            if mask is not None or _communicates(node):
                 pull_to_parents(node, mask, masks)
         else:
             for parent in node.parents:
@@ -60,7 +60,7 @@ def carried(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
     masks = _seeded(tape, seeds)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
-        if node.call is None or mask is None:
+        if node.call is None or (mask is None and not _communicates(node)):
             continue
         masks[node.position] = None
         if _copies(node):
@@ -75,10 +75,16 @@ def taken(tape: Tape) -> set[str]:
     return {name for name, node in tape.roots.items() if node.position in positions}
 
 
-def pull_to_parents(node: DependenceNode, mask: Mask, masks: list[Mask | None]) -> None:
+def pull_to_parents(node: DependenceNode, mask: Mask | None, masks: list[Mask | None]) -> None:
     """Set in the masks of the node's parents what `mask` of its result can depend on. Consumes `mask`."""
     call, row = node.call, node.row
     if call is None or row is None:
+        return
+    if row.across is not None:
+        for parent, pulled in zip(node.parents, row.across(call, mask), strict=True):
+            merge(_mask_of(parent, masks), pulled)
+        return
+    if mask is None:
         return
     if row.pull is stored and isinstance(mask, np.ndarray) and not node.loose:
         _pull_store(node, call, mask, masks)
@@ -117,6 +123,11 @@ def _pull_store(node: DependenceNode, call: Call, mask: BoolArray, masks: list[M
 
 def _copies(node: DependenceNode) -> bool:
     return node.row is not None and node.call is not None and not node.steered and node.row.moves(node.call)
+
+
+def _communicates(node: DependenceNode) -> bool:
+    """True if other ranks wait for this node in the sweep, even if nothing of its result is needed here."""
+    return node.row is not None and node.row.across is not None
 
 
 def _mask_of(node: DependenceNode, masks: list[Mask | None]) -> Mask:
