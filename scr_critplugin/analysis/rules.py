@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import autograd.builtins
 import autograd.core
@@ -32,6 +32,7 @@ from autograd.tracer import Box, getval, primitive
 
 from scr_critplugin.analysis import pulls
 from scr_critplugin.analysis.calls import Call, Shaped
+from scr_critplugin.analysis.masks import Mask
 from scr_critplugin.analysis.pulls import Pull
 
 ALL: Container[int] = range(sys.maxsize)
@@ -53,6 +54,11 @@ def always(call: Call) -> bool:
     return True
 
 
+Across: TypeAlias = Callable[[Call, Mask | None], list[Mask]]
+"""Takes the mask of the result, None if nothing of it is needed here, and exchanges masks with the other ranks:
+every rank of the communication calls it, once in a sweep. Returns a mask for each traced argument, in order."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One rule.
@@ -60,7 +66,8 @@ class Row:
     `data`: positions of the arguments that `pull` handles. `values`: positions of untraced arguments whose
     values `pull` looks at. `moves`: whether results are copies of elements, nothing computed. `many_results`
     and `sequence_argument`: `pull` takes lists of masks there. `applies`: whether the row holds for these
-    arguments. `into_memory`: the result is the first argument, written to.
+    arguments. `into_memory`: the result is the first argument, written to. `across`: in place of `pull`, for calls
+    that communicate; see `Across`.
     """
 
     pull: Pull
@@ -72,6 +79,7 @@ class Row:
     applies: Callable[[tuple[Any, ...], dict[str, Any]], bool] = _for_any_arguments
     known: bool = True
     into_memory: bool = False
+    across: Across | None = None
 
 
 UNKNOWN = Row(pulls.dense, known=False)
