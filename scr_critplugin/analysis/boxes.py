@@ -192,6 +192,12 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self.copy()
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ProfileError(
+            "a traced value is pickled, so what becomes of it cannot be followed. To send it to another rank, "
+            "communicate through scr_critplugin.mpi.Comm"
+        )
+
     # ---- what autograd's ArrayBox lacks ----
 
     def __getitem__(self, index: Any) -> Any:
@@ -507,6 +513,7 @@ def recording(*users: Any) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
     trace_stack.top = trace = top + 1
     try:
         _switch_to_traced_arrays()
+        tape.box = lambda value, node: new_box(value, trace, node)
         with plain_numpy_of(users, lambda value: new_box(value, trace, tape.constant(value))):
             yield tape, lambda name, value: new_box(value, trace, tape.root(name, value))
     finally:
