@@ -43,6 +43,7 @@ _LEFT_ALONE = frozenset(
         "h5py",
     ]
 ) | frozenset(sys.stdlib_module_names)
+_OWN_MODULES = ("scr_critplugin.analysis", "scr_critplugin.mpi")
 _CONVERSIONS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy")
 _WITHOUT_ARRAYS = [
     "shape",
@@ -226,4 +227,4 @@ def _cells(value: Any) -> list[Any]:
 
 def _is_left_alone(module: Any) -> bool:
     name = str(module)
-    return name.split(".")[0] in _LEFT_ALONE or name.startswith("scr_critplugin.analysis")
+    return name.split(".")[0] in _LEFT_ALONE or name.startswith(_OWN_MODULES)
