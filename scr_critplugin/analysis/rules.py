@@ -54,7 +54,7 @@ def always(call: Call) -> bool:
     return True
 
 
-Across: TypeAlias = Callable[[Call, Mask | None], list[Mask]]
+Across: TypeAlias = "Callable[[Call, Mask | None], list[Mask]]"
 """Takes the mask of the result, None if nothing of it is needed here, and exchanges masks with the other ranks:
 every rank of the communication calls it, once in a sweep. Returns a mask for each traced argument, in order."""
 
