@@ -20,6 +20,7 @@ from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.history import record
 from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
 from scr_critplugin.analysis.program import Output, Program, State, Step
+from scr_critplugin.analysis.ranks import current, taking_part
 from scr_critplugin.analysis.recurrence import states_of
 from scr_critplugin.analysis.sinks import Sink, sinks_of
 from scr_critplugin.analysis.union import (
@@ -85,6 +86,7 @@ def profile(
     steps: int | None = None,
     control: Literal["sink", "report"] = "sink",
     validate: Literal["poison"] | None = "poison",
+    comm: Any = None,
 ) -> Profile:
     """Find which elements of `state` can influence the output.
 
@@ -121,6 +123,9 @@ def profile(
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
         at every point, with the united map. One state a point is kept for that.
+    comm : mpi4py communicator, optional
+        Profile a program that communicates, on all ranks of `comm` at once; each gets the map of its own state.
+        The program must communicate by `scr_critplugin.mpi`. Default: a serial program.
 
     Returns
     -------
@@ -148,11 +153,19 @@ def profile(
     later state of the window no longer holds it; *unused* if it belongs to a variable that no primitive takes
     at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
+    with taking_part(comm) as ranks:
+        ranks.refuse_differences("(at, steps, control, validate)", (at, steps, control, validate))
+        return _profiled(step, state, output, at, steps, control, validate)
+
+
+def _profiled(
+    step: Step, state: Any, output: Output, at: Any, steps: int | None, control: str, validate: str | None
+) -> Profile:
     _check_options(steps, control, validate)
     inputs, at_steps = checked_inputs(state), checked_steps(at)
     found: list[_Found] = []
     starts: list[State] = []
-    with ObservedProgram(step, output, steering_counts=control == "sink") as program:
+    with ObservedProgram(step, output, steering_counts=control == "sink", agree=current().all) as program:
         for point, start in points_of(program, inputs, at_steps):
             program.start_at(point, len(inputs))
             found.append(_profile_at(program, point, start, steps, validate=validate is not None))
@@ -163,8 +176,10 @@ def profile(
         poison = _poisoned(program, starts, variables, swept)
     sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
     branches = program.observed.branches.branches()
+    ranks = current()
     provenance = {
         **_provenance(program, found, steps, control),
+        **({"rank": ranks.rank, "ranks": ranks.size} if ranks.size > 1 else {}),
         "sinks": [str(sink) for sink in sinks],
         "branches": [str(branch) for branch in branches],
         "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},

@@ -19,6 +19,7 @@ from autograd.tracer import getval, isbox
 
 from scr_critplugin.analysis.boxes import TracedArray, recording
 from scr_critplugin.analysis.process_copy import ProcessCopy
+from scr_critplugin.analysis.ranks import current
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.errors import ProfileError
 
@@ -85,7 +86,8 @@ class Program:
         self.uncalled: ProcessCopy | None = None
 
     def __enter__(self) -> Program:
-        if ProcessCopy.possible():
+        # A copy of one rank would not reach the others.
+        if ProcessCopy.possible() and current().size == 1:
             self.uncalled = ProcessCopy(self.after_others)
         return self
 
@@ -97,11 +99,13 @@ class Program:
     def advance(self, state: State) -> State:
         """The state after one plain step."""
         given = _copied(state)
-        return _next_state(self.step(given), given, state)
+        with current().together("step"):
+            return _next_state(self.step(given), given, state)
 
     def outputs(self, state: State) -> list[Any]:
         """Leaves of the plain output at `state`."""
-        return [leaf for _, leaf in leaves(self.output(_copied(state)))]
+        with current().together("output"):
+            return [leaf for _, leaf in leaves(self.output(_copied(state)))]
 
     def after_others(self, question: tuple[Sequence[State], State, bool]) -> AfterOthers:
         """What a step from a state gives after one from another state. The work of `uncalled`.
@@ -126,7 +130,7 @@ class Program:
 
     def trace_step(self, state: State, number: int | None = None) -> TracedStep:
         """Record one step from `state`: step `number` after the checkpoint, the first being 1."""
-        with recording(self.step) as (tape, box):
+        with recording(self.step) as (tape, box), current().together("step", tape):
             given = _boxed(state, box)
             first = dict(given)
             result = _next_state(self.step(given), given, state)
@@ -136,7 +140,7 @@ class Program:
 
     def trace_output(self, state: State, number: int | None = None) -> TracedOutput:
         """Record the output at `state`, which step `number` led to."""
-        with recording(self.output) as (tape, box):
+        with recording(self.output) as (tape, box), current().together("output", tape):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
             nodes = [leaf._node for leaf in found if _is_traced(leaf)]
         return TracedOutput(tape, [getval(leaf) for leaf in found], nodes)
