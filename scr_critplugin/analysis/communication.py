@@ -13,6 +13,7 @@ May import NumPy, `crossings`, `mailbox`, `parcels`, `tape` and the errors; `ran
 from __future__ import annotations
 
 import operator
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,21 +33,38 @@ if TYPE_CHECKING:
 
 Fold = Callable[[Any, Any], Any]
 
+_PATIENCE = 2.0
+"""Seconds that a receive from any source waits for the message that came in an earlier run."""
+
+
+@dataclass
+class Arrival:
+    """Which message a receive with wildcards got, when it first ran: source and tag.
+
+    Later runs prefer it. What comes first is chance, and chance in the order of messages would look like another
+    structure of the step, or like an output that poison changed.
+    """
+
+    choice: tuple[int, int] | None = None
+
 
 class Communication:
     """Communication of one run; recorded on `tape` if there is one.
 
-    `sent` and `received` count the messages, so that one which nobody received is noticed.
+    `what` names the piece of the program that is run. `sent` and `received` count the messages, so that one which
+    nobody received is noticed.
     """
 
-    def __init__(self, ranks: Alone, block: int, tape: Tape | None) -> None:
+    def __init__(self, ranks: Alone, what: str, block: int, tape: Tape | None) -> None:
         self.ranks = ranks
+        self.what = what
         self.block = block
         self.tape = tape
         self.sent = 0
         self.received = 0
         self.collectives: Counter[Any] = Counter()
         self._links: dict[int, tuple[Any, Link]] = {}
+        self._wild: Counter[Any] = Counter()
 
     def link(self, comm: Any, label: tuple[Any, ...]) -> Link:
         """The link for an mpi4py communicator of the program; `label` tells it from others of the same ranks."""
@@ -55,6 +73,11 @@ class Communication:
             # The communicator is kept, so that its identity stays its own.
             known = self._links[id(comm)] = (comm, Link(self, comm, label))
         return known[1]
+
+    def arrival(self, context: Any) -> Arrival:
+        """What the next receive with wildcards in `context` got in earlier runs of the same piece."""
+        self._wild[context] += 1
+        return self.ranks.arrivals.setdefault((self.what, context, self._wild[context]), Arrival())
 
     def refuse_unreceived(self, number: int) -> None:
         """Raise if messages, `number` on all ranks together, were sent and not received."""
@@ -79,7 +102,8 @@ class Link:
         self.rank: int = comm.rank
         self.size: int = comm.size
         self._context = (label, self.members)
-        self._label = "".join(f", {part}" for part in label)
+        # Without the numbers: a step may make its communicator anew each time.
+        self._label = "".join(f", {part}" for part in label if isinstance(part, str))
 
     # ---- messages ----
 
@@ -118,9 +142,14 @@ class Link:
         """Post a receive; None is any source or any tag."""
         if source is not None:
             self._member(source, "source")
-        posted = Posted(self.communication.block, (*self._context, collective), source, tag)
+        context = (*self._context, collective)
+        usual = None
+        if source is None or tag is None:
+            usual = self.communication.arrival((self._label, self.members))
+        first = (source, tag) if usual is None else usual.choice or (source, tag)
+        posted = Posted(self.communication.block, context, *first)
         self.communication.ranks.mailbox.post(posted)
-        return Expected(self, posted, collective)
+        return Expected(self, posted, collective, (source, tag), usual)
 
     def receive(self, source: int, tag: int, *, collective: str) -> Any:
         """Wait for a message that is a part of a collective operation."""
@@ -198,24 +227,41 @@ class Link:
 class Expected:
     """A receive that has been posted."""
 
-    def __init__(self, link: Link, posted: Posted, collective: str) -> None:
+    def __init__(
+        self,
+        link: Link,
+        posted: Posted,
+        collective: str,
+        asked: tuple[int | None, int | None],
+        arrival: Arrival | None,
+    ) -> None:
         self._link = link
         self._posted = posted
         self._collective = collective
+        self._asked = asked
+        self._arrival = arrival
+        self._patience = time.monotonic() + _PATIENCE
 
     def has_arrived(self) -> bool:
         """True if the message is there."""
-        self._link.communication.ranks.mailbox.collect()
-        return self._posted.message is not None
+        mailbox = self._link.communication.ranks.mailbox
+        mailbox.collect()
+        posted = self._posted
+        is_overdue = posted.message is None and time.monotonic() > self._patience
+        if is_overdue and (posted.source, posted.tag) != self._asked:
+            mailbox.repost(posted, *self._asked)
+        return posted.message is not None
 
     def message(self) -> Message:
         """Wait for the message."""
         communication = self._link.communication
-        communication.ranks.mailbox.wait(lambda: self._posted.message is not None)
+        communication.ranks.mailbox.wait(self.has_arrived)
         message = self._posted.message
         if message is None:
             raise ProfileError("a message was lost")
         communication.received += 1
+        if self._arrival is not None and self._arrival.choice is None:
+            self._arrival.choice = (message.source, message.tag)
         return message
 
     def thing(self) -> Any:

@@ -136,6 +136,12 @@ class Mailbox:
                 return
         self.posted.append(posted)
 
+    def repost(self, posted: Posted, source: int | None, tag: int | None) -> None:
+        """Let a receive that is still without a message take others."""
+        self.posted.remove(posted)
+        posted.source, posted.tag = source, tag
+        self.post(posted)
+
     def take_pulled(self, number: Hashable, origin: int) -> Any:
         """Wait for what rank `origin` sends back for the message or reduction `number`."""
         waiting = self._pulled[number, origin]

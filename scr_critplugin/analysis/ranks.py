@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from scr_critplugin import mpi
-from scr_critplugin.analysis.communication import Communication
+from scr_critplugin.analysis.communication import Arrival, Communication
 from scr_critplugin.analysis.mailbox import Failure, Mailbox, PeerFailedError
 from scr_critplugin.analysis.methods import method
 from scr_critplugin.analysis.tape import Tape
@@ -37,6 +37,7 @@ class Alone:
 
     def __init__(self) -> None:
         self.mailbox = Mailbox()
+        self.arrivals: dict[Any, Arrival] = {}
 
     def any(self, flag: Any) -> bool:
         """True if `flag` holds on some rank."""
@@ -59,10 +60,10 @@ class Alone:
         return (0,)
 
     @contextmanager
-    def together(self, tape: Tape | None = None) -> Iterator[None]:
-        """Run a piece of the program, whose communication goes to `tape` if there is one."""
+    def together(self, what: str, tape: Tape | None = None) -> Iterator[None]:
+        """Run the piece `what` of the program ("step"), whose communication goes to `tape` if there is one."""
         block = self.mailbox.open_block()
-        communication = Communication(self, block, tape)
+        communication = Communication(self, what, block, tape)
         try:
             with mpi.under_analysis(partial(method, communication)):
                 yield
@@ -80,6 +81,7 @@ class Ranks(Alone):
     """The ranks of `comm`, an mpi4py communicator all of whose members profile at once."""
 
     def __init__(self, comm: Any) -> None:
+        super().__init__()
         self._comm = comm.Dup()
         self._group = self._comm.Get_group()
         self.rank = self._comm.rank
@@ -122,8 +124,8 @@ class Ranks(Alone):
         return tuple(found)
 
     @contextmanager
-    def together(self, tape: Tape | None = None) -> Iterator[None]:
-        """Run a piece of the program on all ranks at once, its communication recorded on `tape` if there is one.
+    def together(self, what: str, tape: Tape | None = None) -> Iterator[None]:
+        """Run the piece `what` of the program on all ranks at once; `tape` records its communication.
 
         Raises
         ------
@@ -131,7 +133,7 @@ class Ranks(Alone):
             It raised on another rank, which `rank` names; or a message that was sent in it was not received.
         """
         block = self.mailbox.open_block()
-        communication = Communication(self, block, tape)
+        communication = Communication(self, what, block, tape)
         own: BaseException | None = None
         try:
             with mpi.under_analysis(partial(method, communication)):
