@@ -366,7 +366,7 @@ def several_crossings(comm: Any, x: Any) -> Any:
     y = x[:2]
     for _ in range(3):
         y = y + comm.sendrecv(y, right, source=left)
-    return comm.allreduce(y[1]) if comm.rank >= 0 else None
+    return comm.allreduce(y[1])
 
 
 def main() -> None:
@@ -400,7 +400,9 @@ def brute_force(comm: Any, function: Callable[[Any, Any], Any], x: Any) -> list[
                 if comm.rank == rank:
                     changed[place] += amount
                 same = results_of(comm, function, changed) == plain
-                found[rank, place] |= not comm.raw.allreduce(same, op=MPI.LAND)
+                if not comm.raw.allreduce(same, op=MPI.LAND):
+                    found[rank, place] = 1
+                    break
     return found.tolist()
 
 

@@ -151,8 +151,8 @@ def poison_shows_on_one_rank() -> Any:
     hidden = {"mean": 0.0}
 
     def output(x: Any) -> Any:
-        # What leaves the state by the back door on one rank comes in by it on the same: no rule sees it.
-        if COMM.rank == LAST and isinstance(x, np.ndarray):
+        # Only where it is not traced: no rule can see that the output depends on x[3].
+        if COMM.rank == LAST and type(x).__name__ == "ndarray":
             hidden["mean"] = float(x[3])
         total = COMM.allreduce(x[0])
         return [total * 1.0, hidden["mean"]]

@@ -25,6 +25,10 @@ from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.errors import ProfileError
 
 _LONGEST_REASON = 2000
+_abandoned: list[Any] = []
+"""What MPI may still read or write after a failure, so that its memory is not given away."""
+_OVER = -1
+"""Block of an error that all ranks have seen."""
 _FAREWELL = 5.0
 """Seconds that a rank which failed waits for the others to take the news."""
 
@@ -150,10 +154,12 @@ class Ranks(Alone):
     def to_the_end(self) -> Iterator[None]:
         """The whole of a profile. Whoever fails tells the others, and none waits for any other then."""
         block = self.mailbox.open_block()
+        _abandoned.append(self.mailbox)
         try:
             yield
             self._sums([])
         except PeerFailedError as error:
+            # The rank that failed tells all others itself.
             raise ProfileError(error.message, rank=error.rank) from None
         except BaseException as error:
             self._announce(block, error)
@@ -161,6 +167,7 @@ class Ranks(Alone):
             raise
         self.mailbox.close_block(block)
         self.mailbox.finish()
+        _abandoned.remove(self.mailbox)
         self._group.Free()
         self._comm.Free()
 
@@ -171,22 +178,32 @@ class Ranks(Alone):
 
     def _leave(self, block: int, communication: Communication, own: BaseException | None) -> None:
         unreceived = communication.sent - communication.received
-        failed, missing = self._sums([own is not None, unreceived], ending=block)
-        if failed:
-            self.mailbox.wait(lambda: block in self.mailbox.failures, ending=block)
+        try:
+            failed, missing = self._sums([own is not None, unreceived], ending=block)
+            if failed:
+                self.mailbox.wait(lambda: block in self.mailbox.failures, ending=block)
+        except PeerFailedError:
+            # Another rank was faster: it has failed in this block, and by that in the one around it.
+            if own is not None:
+                raise own from None
+            raise
         failure = self.mailbox.failures.get(block)
         self.mailbox.close_block(block)
         if own is not None:
             raise own
         if failure is not None:
-            raise ProfileError(f"failed on this rank: {failure.reason}", rank=failure.origin)
+            raise PeerFailedError(failure.reason, rank=failure.origin, block=_OVER)
         communication.refuse_unreceived(missing)
 
     def _sums(self, numbers: list[Any], *, ending: int | None = None) -> list[int]:
         """Sum of each of the numbers over all ranks."""
         own, sums = np.array(numbers, dtype=np.int64), np.zeros(len(numbers), dtype=np.int64)
         request = self._comm.Iallreduce(own, sums)
-        self.mailbox.wait(request.Test, ending=ending)
+        try:
+            self.mailbox.wait(request.Test, ending=ending)
+        except PeerFailedError:
+            _abandoned.append((request, own, sums))
+            raise
         return [int(each) for each in sums]
 
 
