@@ -2,7 +2,7 @@
 
 A map holds one state per element (:class:`ElementState`) and where that knowledge came from. It knows
 nothing of files: layouts say where the elements lie, plans what to drop. Set algebra, comparison,
-and summary; the stored form is ``mapfile``'s. Imports NumPy, ``mapfile``, ``_dtypes`` and the errors only.
+and summary; the stored form is ``mapfile``'s. Imports NumPy, ``mapfile``, ``provenance``, ``_dtypes`` and the errors only.
 Tests: ``tests/test_criticality.py``.
 """
 
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ._dtypes import dtype_from_json, dtype_to_json
 from .errors import MapError, UnknownVariableError
 from .mapfile import MAP_FORMAT_VERSION, StoredVariable, read_map, write_map
+from .provenance import Sources
 
 __all__ = [
     "MAP_FORMAT_VERSION",
@@ -314,8 +315,8 @@ class CriticalityMap(Mapping[str, Variable]):
         """Map of what may be said in every one of the maps: over steps, inputs or ranks.
 
         Critical in one is critical in all. Among uncritical states the weakest claim wins: unused before
-        inert before dead. The provenance is ``{"union": [...]}`` with the provenance of every source, nested
-        unions flattened.
+        inert before dead. The provenance is ``{"union": [...]}`` with every distinct source and, where several maps
+        share one, their number; nested unions are flattened.
 
         Raises
         ------
@@ -332,8 +333,10 @@ class CriticalityMap(Mapping[str, Variable]):
             )
             for name, variable in self.items()
         ]
-        sources = [source for each in (self, *others) for source in _union_sources(each.provenance)]
-        return CriticalityMap(variables, {"union": sources})
+        sources = Sources()
+        for each in (self, *others):
+            sources.add(each.provenance)
+        return CriticalityMap(variables, sources.provenance())
 
     def _require_same_variables(self, other: CriticalityMap, number: int) -> None:
         for name in (*self, *other):
@@ -523,11 +526,6 @@ def _weakest(variables: Sequence[Variable]) -> NDArray[np.uint8]:
     for variable in variables[1:]:
         strength = np.minimum(strength, _CLAIM_STRENGTH[variable.states])
     return _STATE_OF_STRENGTH[strength]
-
-
-def _union_sources(provenance: dict[str, Any]) -> list[Any]:
-    nested = provenance.get("union")
-    return nested if isinstance(nested, list) and len(provenance) == 1 else [provenance]
 
 
 def _compare_variable(one: Variable, other: Variable) -> VariableComparison:
