@@ -183,15 +183,16 @@ class Link:
         varying = [(leaf, node) for leaf, node in zip(parcel.leaves, nodes, strict=True) if node is not None]
         partial = _partial(operation, parcel, result.parcel) if result.elementwise else None
         leaves = list(result.parcel.leaves) if result.wanted else []
+        loose = [result.is_loose and np.ndim(leaf) > 0 for leaf in leaves]
         crossing = Reduced(
             mailbox, result.number, self.members, result.elementwise, name + self._label, partial
         )
         node = crossings.record(
-            tape, crossings.reduced, crossing, [leaf for leaf, _ in varying], [n for _, n in varying], leaves
+            tape, crossings.reduced, crossing, [leaf for leaf, _ in varying], [n for _, n in varying], leaves, loose
         )
         if not result.wanted:
             return None
-        boxes = crossings.boxed_leaves(tape, node, leaves)
+        boxes = crossings.boxed_leaves(tape, node, leaves, loose)
         return result.parcel.open(lambda place, leaf: boxes[place])
 
     def _fold(self, operation: Operation, roots: Sequence[int], tag: int, name: str) -> None:
@@ -200,13 +201,15 @@ class Link:
         for parcel in parcels[1:]:
             total = operation.fold(total, parcel.plain())
         packed, _ = wrap(total, leaves=True, numbers=True)
+        is_loose = any(any(each.loose) for each in parcels)
         elementwise = operation.elementwise and all(each.is_one_leaf for each in (*parcels, packed))
+        elementwise = elementwise and not is_loose
         mailbox = self.communication.ranks.mailbox
         mailbox.serial += 1
         number = (mailbox.rank, mailbox.serial)
         depends = any(any(each.traced) for each in parcels)
         for rank in range(self.size):
-            result = _Result(packed, rank in roots, depends, elementwise, number)
+            result = _Result(packed, rank in roots, depends, elementwise, is_loose, number)
             self._post_bare(result, rank, tag, name)
 
     def _post_bare(self, content: Any, destination: int, tag: int, name: str) -> None:
@@ -279,8 +282,9 @@ class Expected:
         if varying:
             words = f"{self._collective or 'message'} with tag {message.tag}{self._link._label}"
             crossing = Received(self._link.communication.ranks.mailbox, message.number, message.origin, words)
-            node = crossings.record(tape, crossings.received, crossing, [], [], varying)
-            boxes = crossings.boxed_leaves(tape, node, varying)
+            loose = [each for each, traced in zip(parcel.loose, parcel.traced, strict=True) if traced]
+            node = crossings.record(tape, crossings.received, crossing, [], [], varying, loose)
+            boxes = crossings.boxed_leaves(tape, node, varying, loose)
         places = {place: number for number, place in enumerate(np.flatnonzero(parcel.traced))}
 
         constant = _constants(tape)
@@ -311,6 +315,7 @@ class _Result:
     wanted: bool
     depends: bool
     elementwise: bool
+    is_loose: bool
     number: Any
 
 

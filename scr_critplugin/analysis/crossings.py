@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis import pulls
-from scr_critplugin.analysis.calls import Call, shaped
+from scr_critplugin.analysis.calls import Call, Shaped, shaped
 from scr_critplugin.analysis.mailbox import Mailbox, Pulled
 from scr_critplugin.analysis.masks import Mask, everything, has_any, merge, nothing, unbroadcast
 from scr_critplugin.analysis.rules import FIRST, Row, add_rule, always, row_of
@@ -34,8 +34,15 @@ Parts = list[Any]
 Combine = Callable[[Any, Any], Any]
 
 
+class _Crossing:
+    """What structures compare: the words, not the mailbox or the numbers of messages."""
+
+    def __getstate__(self) -> str:
+        return repr(self)
+
+
 @dataclass(frozen=True)
-class Sent:
+class Sent(_Crossing):
     """A message, or one message to several ranks. `words` describes it; the same in every step."""
 
     mailbox: Mailbox = field(repr=False)
@@ -50,7 +57,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Received:
+class Received(_Crossing):
     """A message at its receiver; `origin` is the sender's rank."""
 
     mailbox: Mailbox = field(repr=False)
@@ -64,7 +71,7 @@ class Received:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class Reduced(_Crossing):
     """A reduction over the ranks `members`. `elementwise`: else every result depends on all of every operand.
 
     `partial`: derivative of the result by this rank's operand, None if it is not known.
@@ -117,22 +124,36 @@ def record(
     leaves: Sequence[Any],
     nodes: Sequence[DependenceNode],
     result: list[Any] | None,
+    loose: Sequence[bool] = (),
 ) -> DependenceNode:
-    """Put a crossing on the tape; `nodes` are those of the traced `leaves`."""
+    """Put a crossing on the tape; `nodes` are those of the traced `leaves`.
+
+    `loose`: which leaves of the result have a shape that the state decides.
+    """
     node: DependenceNode = DependenceNode.new_root(tape, result)
-    arguments = (crossing, *map(shaped, leaves))
+    if isinstance(node.shape, list) and loose:
+        node.shape = [() if each else s for each, s in zip(loose, node.shape, strict=True)]
+    arguments = (
+        crossing,
+        *(Shaped(n.shape, shaped(leaf).dtype) for leaf, n in zip(leaves, nodes, strict=True)),
+    )
     node.call = Call(function, arguments, {}, tuple(range(1, len(arguments))), node.shape)
     node.row = row_of(function, (), {})
     node.parents = tuple(nodes)
     return node
 
 
-def boxed_leaves(tape: Tape, node: DependenceNode, leaves: list[Any]) -> list[Any]:
+def boxed_leaves(
+    tape: Tape, node: DependenceNode, leaves: list[Any], loose: Sequence[bool] = ()
+) -> list[Any]:
     """Traced arrays and numbers for the `leaves`, the results of the crossing `node`."""
-    return [
-        tape.box(leaf, DependenceNode(leaf, leaf_of, (leaves, place), {}, (0,), (node,)))
-        for place, leaf in enumerate(leaves)
-    ]
+    boxes = []
+    for place, leaf in enumerate(leaves):
+        part = DependenceNode(leaf, leaf_of, (leaves, place), {}, (0,), (node,))
+        if loose and loose[place]:
+            part.loose, part.shape = True, ()
+        boxes.append(tape.box(leaf, part))
+    return boxes
 
 
 # ---- masks ----

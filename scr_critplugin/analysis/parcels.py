@@ -25,11 +25,15 @@ from scr_critplugin.errors import ProfileError
 
 @dataclass(frozen=True)
 class Parcel:
-    """A pickled object without its `leaves`; `traced` says which of them depend on the sender's state."""
+    """A pickled object without its `leaves`.
+
+    `traced` says which of them depend on the sender's state, `loose` of which even the shape does.
+    """
 
     pickled: bytes
     leaves: tuple[Any, ...]
     traced: tuple[bool, ...]
+    loose: tuple[bool, ...]
 
     @property
     def is_one_leaf(self) -> bool:
@@ -59,7 +63,8 @@ def wrap(thing: Any, *, leaves: bool, numbers: bool = False) -> tuple[Parcel, li
     packer = _Packer(leaves, numbers)
     pickled = packer.pack(thing)
     traced = tuple(node is not None for node in packer.nodes)
-    return Parcel(pickled, tuple(packer.leaves), traced), packer.nodes
+    loose = tuple(node is not None and node.loose for node in packer.nodes)
+    return Parcel(pickled, tuple(packer.leaves), traced, loose), packer.nodes
 
 
 class _Packer(pickle.Pickler):

@@ -19,7 +19,7 @@ import numpy as np
 
 from scr_critplugin import mpi
 from scr_critplugin.analysis.communication import Arrival, Communication
-from scr_critplugin.analysis.mailbox import Failure, Mailbox, PeerFailedError
+from scr_critplugin.analysis.mailbox import Failure, Mailbox, PeerFailedError, Pulled
 from scr_critplugin.analysis.methods import method
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.errors import ProfileError
@@ -53,6 +53,10 @@ class Alone:
 
     def refuse_differences(self, what: str, value: Any) -> None:
         """Raise ProfileError unless `value`, described by `what`, is the same on all ranks."""
+
+    def gathered(self, value: Any) -> list[Any]:
+        """The `value` of every rank, in their order."""
+        return [value]
 
     def members(self, comm: Any) -> tuple[int, ...]:
         """Ranks, in this profile, of the members of a communicator of the program."""
@@ -91,6 +95,7 @@ class Ranks(Alone):
         self.rank = self._comm.rank
         self.size = self._comm.size
         self.mailbox = Mailbox(self._comm)
+        self._gathered = 0
 
     def any(self, flag: Any) -> bool:
         """True if `flag` holds on some rank."""
@@ -106,6 +111,14 @@ class Ranks(Alone):
         for rank, other in enumerate(values):
             if other != values[0]:
                 raise ProfileError(f"{what} is {other} here and {values[0]} on rank 0", rank=rank)
+
+    def gathered(self, value: Any) -> list[Any]:
+        """The `value` of every rank, in their order."""
+        self._gathered += 1
+        number = ("gathered", self._gathered)
+        for other in range(self.size):
+            self.mailbox.write(other, Pulled(number, self.rank, value))
+        return [self.mailbox.take_pulled(number, other) for other in range(self.size)]
 
     def members(self, comm: Any) -> tuple[int, ...]:
         """Ranks, in this profile, of the members of a communicator of the program.

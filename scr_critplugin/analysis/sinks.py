@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from scr_critplugin.analysis.departures import Place
 from scr_critplugin.analysis.masks import Mask, everything
-from scr_critplugin.analysis.sweep import pull_to_parents
+from scr_critplugin.analysis.ranks import current
+from scr_critplugin.analysis.sweep import communicates, pull_to_parents
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.regions import describe
 
@@ -65,6 +66,10 @@ def feed(into: Fed, tape: Tape) -> None:
     nodes: dict[Place, list[int]] = {}
     for position, place in tape.sinks:
         nodes.setdefault(place, []).append(position)
+    ranks = current()
+    if ranks.any(any(map(communicates, tape.nodes))):
+        _feed_together(into, tape, nodes, sorted(set().union(*ranks.gathered(set(nodes)))))
+        return
     swept: dict[tuple[int, ...], dict[str, NDArray[np.bool_]]] = {}
     for place, positions in nodes.items():
         key = tuple(positions)
@@ -75,6 +80,18 @@ def feed(into: Fed, tape: Tape) -> None:
             known[name] = known[name] | mask if name in known else mask
 
 
+def _feed_together(
+    into: Fed, tape: Tape, nodes: dict[Place, list[int]], places: Sequence[Place]
+) -> None:
+    """The same where sweeps cross ranks: all sweep for every place, and an element may feed one elsewhere."""
+    for place in places:
+        found = _feeding(tape, nodes.get(place, []), until=len(tape.nodes))
+        if place in nodes or found:
+            known = into.setdefault(place, {})
+            for name, mask in found.items():
+                known[name] = known[name] | mask if name in known else mask
+
+
 def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:
     """The sinks, in the order of their places."""
     return tuple(
@@ -83,14 +100,16 @@ def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:
     )
 
 
-def _feeding(tape: Tape, positions: Sequence[int]) -> dict[str, NDArray[np.bool_]]:
-    """Elements of the roots that the nodes at `positions` can depend on."""
-    masks: list[Mask | None] = [None] * (max(positions) + 1)
+def _feeding(
+    tape: Tape, positions: Sequence[int], until: int | None = None
+) -> dict[str, NDArray[np.bool_]]:
+    """Elements of the roots that the nodes at `positions` can depend on; `until`: how many nodes to visit."""
+    masks: list[Mask | None] = [None] * (max(positions) + 1 if until is None else until)
     for position in positions:
         masks[position] = everything(tape.nodes[position].shape)
     for position in range(len(masks) - 1, -1, -1):
         mask, node = masks[position], tape.nodes[position]
-        if mask is not None and node.call is not None:
+        if node.call is not None and (mask is not None or communicates(node)):
             masks[position] = None
             pull_to_parents(node, mask, masks)
     found = {name: masks[node.position] for name, node in tape.roots.items() if node.position < len(masks)}

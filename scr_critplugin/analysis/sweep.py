@@ -30,7 +30,7 @@ def needed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
         masks[position] = everything(tape.nodes[position].shape)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
-        if node.call is None or (mask is None and not _communicates(node)):
+        if node.call is None or (mask is None and not communicates(node)):
             continue
         masks[node.position] = None
         pull_to_parents(node, mask, masks)
@@ -47,7 +47,7 @@ def accessed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
             continue
         if _copies(node):
             mask, masks[node.position] = masks[node.position], None
-            if mask is not None or _communicates(node):
+            if mask is not None or communicates(node):
                 pull_to_parents(node, mask, masks)
         else:
             for parent in node.parents:
@@ -60,7 +60,7 @@ def carried(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
     masks = _seeded(tape, seeds)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
-        if node.call is None or (mask is None and not _communicates(node)):
+        if node.call is None or (mask is None and not communicates(node)):
             continue
         masks[node.position] = None
         if _copies(node):
@@ -125,7 +125,7 @@ def _copies(node: DependenceNode) -> bool:
     return node.row is not None and node.call is not None and not node.steered and node.row.moves(node.call)
 
 
-def _communicates(node: DependenceNode) -> bool:
+def communicates(node: DependenceNode) -> bool:
     """True if other ranks wait for this node in the sweep, even if nothing of its result is needed here."""
     return node.row is not None and node.row.across is not None
 
