@@ -200,6 +200,12 @@ def scatter_from_one(comm: Any, x: Any) -> Any:
     return comm.scatter([x[i : i + 2] for i in range(comm.size)] if comm.rank == 1 else None, root=1)[1]
 
 
+@case
+def selection_by_value(comm: Any, x: Any) -> Any:
+    left, right = neighbours(comm)
+    return np.sum(comm.sendrecv(x[x > 1.3], right, source=left))
+
+
 # ---- buffers ----
 
 

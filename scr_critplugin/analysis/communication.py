@@ -188,7 +188,13 @@ class Link:
             mailbox, result.number, self.members, result.elementwise, name + self._label, partial
         )
         node = crossings.record(
-            tape, crossings.reduced, crossing, [leaf for leaf, _ in varying], [n for _, n in varying], leaves, loose
+            tape,
+            crossings.reduced,
+            crossing,
+            [leaf for leaf, _ in varying],
+            [n for _, n in varying],
+            leaves,
+            loose,
         )
         if not result.wanted:
             return None

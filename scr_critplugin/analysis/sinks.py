@@ -80,9 +80,7 @@ def feed(into: Fed, tape: Tape) -> None:
             known[name] = known[name] | mask if name in known else mask
 
 
-def _feed_together(
-    into: Fed, tape: Tape, nodes: dict[Place, list[int]], places: Sequence[Place]
-) -> None:
+def _feed_together(into: Fed, tape: Tape, nodes: dict[Place, list[int]], places: Sequence[Place]) -> None:
     """The same where sweeps cross ranks: all sweep for every place, and an element may feed one elsewhere."""
     for place in places:
         found = _feeding(tape, nodes.get(place, []), until=len(tape.nodes))
@@ -100,9 +98,7 @@ def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:
     )
 
 
-def _feeding(
-    tape: Tape, positions: Sequence[int], until: int | None = None
-) -> dict[str, NDArray[np.bool_]]:
+def _feeding(tape: Tape, positions: Sequence[int], until: int | None = None) -> dict[str, NDArray[np.bool_]]:
     """Elements of the roots that the nodes at `positions` can depend on; `until`: how many nodes to visit."""
     masks: list[Mask | None] = [None] * (max(positions) + 1 if until is None else until)
     for position in positions:
