@@ -2,7 +2,8 @@
 
 A map holds one state per element (:class:`ElementState`) and where that knowledge came from. It knows
 nothing of files: layouts say where the elements lie, plans what to drop. Set algebra, comparison,
-and summary; the stored form is ``mapfile``'s. Imports NumPy, ``mapfile``, ``provenance``, ``_dtypes`` and the errors only.
+and summary; the stored form is ``mapfile``'s. Imports NumPy, ``mapfile``, ``provenance``, ``_dtypes`` and the
+errors only.
 Tests: ``tests/test_criticality.py``.
 """
 
@@ -315,8 +316,8 @@ class CriticalityMap(Mapping[str, Variable]):
         """Map of what may be said in every one of the maps: over steps, inputs or ranks.
 
         Critical in one is critical in all. Among uncritical states the weakest claim wins: unused before
-        inert before dead. The provenance is ``{"union": [...]}`` with every distinct source and, where several maps
-        share one, their number; nested unions are flattened.
+        inert before dead. The provenance is ``{"union": [...]}`` with every distinct source and, where
+        several maps share one, their number; nested unions are flattened.
 
         Raises
         ------

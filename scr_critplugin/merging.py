@@ -51,7 +51,7 @@ class Kind:
 
 @dataclass
 class Group:
-    """Maps that were united: the `map` of them all, with its provenance, and the `kinds` there are of them."""
+    """Maps that were united: the `map` of them all, with its provenance, and the `kinds` among them."""
 
     map: CriticalityMap
     kinds: list[Kind]
@@ -70,8 +70,8 @@ def merge(paths: Iterable[Path], group_by: GroupBy | None = None) -> list[Group]
     paths : iterable of Path
         At least one.
     group_by : "shape", "content" or None
-        Make one map of all; or one of each set of maps whose variables agree in name, shape, dtype and order (the
-        ranks of an uneven decomposition); or one of each set of equal maps.
+        Make one map of all; or one of each set of maps whose variables agree in name, shape, dtype and order
+        (the ranks of an uneven decomposition); or one of each set of equal maps.
 
     Returns
     -------
@@ -81,8 +81,8 @@ def merge(paths: Iterable[Path], group_by: GroupBy | None = None) -> list[Group]
     Raises
     ------
     MapError
-        A file is no map; or, without `group_by`, the variables of two maps differ: both files are named. Or there
-        are no files.
+        A file is no map; or, without `group_by`, the variables of two maps differ: both files are named. Or
+        there are no files.
     StorageError
         A file cannot be read.
     """
@@ -151,7 +151,7 @@ class _Merger:
 
 
 def _outline(path: Path) -> tuple[bytes, dict[str, Any]]:
-    """Digest of the stored arrays of a map's file, the provenance apart, and that; empty if it is no such file."""
+    """Digest of a map's stored arrays but the provenance, and the provenance; empty if it is no map."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -221,7 +221,8 @@ def _refuse_other_variables(group: _Group, loaded: CriticalityMap, path: Path) -
     }
     for name, reason in reasons.items():
         raise MapError(
-            f"cannot be united with {first}: {reason}. Merge maps of one program and one shape; for ranks whose "
+            f"cannot be united with {first}: {reason}. Merge maps of one program and one shape; for "
+            f"ranks whose "
             "blocks differ, --group-by shape makes one map of each shape",
             path=path,
             key=name,

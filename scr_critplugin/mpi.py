@@ -1,8 +1,8 @@
 """MPI for programs that are to be profiled: mpi4py, with communicators whose messages a profile can follow.
 
-``from scr_critplugin import mpi as MPI`` stands for ``from mpi4py import MPI``. While no profile is being made,
-every call goes to mpi4py as it is. While `scr_critplugin.analysis.profile` runs, the calls are recorded, so
-that dependence crosses from rank to rank.
+``from scr_critplugin import mpi as MPI`` stands for ``from mpi4py import MPI``. While no profile is being
+made, every call goes to mpi4py as it is. While `scr_critplugin.analysis.profile` runs, the calls are
+recorded, so that dependence crosses from rank to rank.
 
 Imports nothing of the package but the errors, and mpi4py on first use: a production run pays for neither
 autograd nor the analysis. Tests: ``tests/test_mpi_profile.py``.
@@ -36,10 +36,10 @@ def under_analysis(method: Callable[[Any, Label, str], Any]) -> Iterator[None]:
 class Comm:
     """A communicator of mpi4py whose messages a profile can follow.
 
-    Attributes and methods are those of `raw`: ``send``, ``recv``, ``sendrecv``, ``isend``, ``irecv``, ``bcast``,
-    ``reduce``, ``allreduce``, ``gather``, ``allgather``, ``alltoall``, ``scatter``, their uppercase forms for
-    buffers, ``rank``, ``size``, ``Split``, ``Create_cart`` and so on. Methods that make a communicator return a
-    `Comm`.
+    Attributes and methods are those of `raw`: ``send``, ``recv``, ``sendrecv``, ``isend``, ``irecv``,
+    ``bcast``, ``reduce``, ``allreduce``, ``gather``, ``allgather``, ``alltoall``, ``scatter``, their
+    uppercase forms for buffers, ``rank``, ``size``, ``Split``, ``Create_cart`` and so on. Methods that make a
+    communicator return a `Comm`.
 
     Parameters
     ----------
@@ -54,6 +54,10 @@ class Comm:
 
     __slots__ = ("_children", "_label", "raw")
 
+    raw: Any
+    _label: Label
+    _children: int
+
     def __init__(self, raw: Any = None, *, _label: Label = ()) -> None:
         self.raw = raw.raw if isinstance(raw, Comm) else _mpi4py().COMM_WORLD if raw is None else raw
         self._label = _label
@@ -62,10 +66,7 @@ class Comm:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "raw":
             raise AttributeError(name)
-        if _analysis is not None:
-            member = _analysis(self.raw, self._label, name)
-        else:
-            member = getattr(self.raw, name)
+        member = getattr(self.raw, name) if _analysis is None else _analysis(self.raw, self._label, name)
         return self._making_one(member, name) if name in _MAKERS else member
 
     def _making_one(self, member: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -96,14 +97,26 @@ class Comm:
 
 
 _MAKERS = frozenset(
-    "Clone Dup Dup_with_info Split Split_type Create Create_group Create_cart Create_graph Create_dist_graph "
-    "Create_dist_graph_adjacent Sub".split()
+    [
+        "Clone",
+        "Dup",
+        "Dup_with_info",
+        "Split",
+        "Split_type",
+        "Create",
+        "Create_group",
+        "Create_cart",
+        "Create_graph",
+        "Create_dist_graph",
+        "Create_dist_graph_adjacent",
+        "Sub",
+    ]
 )
 """Methods that return a communicator."""
 
 
 class Request:
-    """The functions of mpi4py's ``Request`` that take several requests, for those of mpi4py and of a profile."""
+    """The functions of mpi4py's ``Request`` that take several requests, also those of a profile."""
 
     @staticmethod
     def waitall(requests: Sequence[Any], statuses: list[Any] | None = None) -> list[Any]:
@@ -163,7 +176,8 @@ _SIZES = (
     "JSM_NAMESPACE_SIZE",
 )
 """Where launchers say how many ranks they started: Hydra and others by PMI, Open MPI, MVAPICH, MPICH, Slurm's
-srun, PALS, jsrun. Slurm's SLURM_NTASKS would not do: it is also set in a batch script, which is one process."""
+srun, PALS, jsrun. Slurm's SLURM_NTASKS would not do: it is also set in a batch script, which is one
+process."""
 
 
 def _ranks_started() -> int:
@@ -172,7 +186,7 @@ def _ranks_started() -> int:
 
 
 def path_of_rank(template: str | os.PathLike[str], comm: Any) -> str:
-    """The path that `template` gives for this rank: ``map.{rank}.npz``, or with digits ``map.{rank:05d}.npz``.
+    """The path that `template` gives for this rank: ``map.{rank}.npz`` or ``map.{rank:05d}.npz``.
 
     `comm` is an mpi4py communicator, or None for a serial program, which needs no ``{rank}``.
 
@@ -191,7 +205,8 @@ def path_of_rank(template: str | os.PathLike[str], comm: Any) -> str:
         raise ProfileError(f"expected {{rank}} in the braces, found {error}", path=text) from error
     if len(set(paths)) < len(paths):
         raise ProfileError(
-            "every rank writes a map of its own, and they would have one name. Put {rank} into it: map.{rank}.npz",
+            "every rank writes a map of its own, and they would have one name. Put {rank} into it: "
+            "map.{rank}.npz",
             path=text,
         )
     return path
@@ -202,7 +217,8 @@ def _mpi4py() -> Any:
         from mpi4py import MPI
     except ImportError as error:
         raise ProfileError(
-            "mpi4py is needed to communicate: pip install 'scr_critplugin[mpi]', or mpi4py built with your MPI"
+            "mpi4py is needed to communicate: pip install 'scr_critplugin[mpi]', or mpi4py built with "
+            "your MPI"
         ) from error
     return MPI
 

@@ -1,4 +1,4 @@
-"""Where united maps came from: the distinct sources and how many maps each stands for, however many there are.
+"""Where united maps came from: the distinct sources and how many maps each stands for.
 
 Maps of ranks differ in rank and time only, so ten thousand of them are one source. Imports nothing of the
 package. Tests: ``tests/test_merge.py``, ``tests/test_criticality.py``.
@@ -37,7 +37,8 @@ class Sources:
         return {"union": [*listed, {"maps": self._more, "sources": "more"}] if self._more else listed}
 
     def _add_one(self, source: dict[str, Any]) -> None:
-        maps = source.get("maps") if isinstance(source.get("maps"), int) else 1
+        counted = source.get("maps")
+        maps = counted if isinstance(counted, int) else 1
         common = {key: value for key, value in source.items() if key not in _OF_ONE_MAP}
         key = json.dumps(common, sort_keys=True)
         if key in self._listed:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scr_critplugin import mpi as MPI
+from scr_critplugin import mpi as MPI  # noqa: N812
 from scr_critplugin.analysis import crossings
 from scr_critplugin.analysis.program import Program, TracedOutput, leaves
 from scr_critplugin.analysis.ranks import taking_part

@@ -1,7 +1,7 @@
-"""Communication by every operation, profiled and set against brute force; run by test_mpi_profile.py under mpiexec.
+"""Every kind of communication, profiled and set against brute force; run by test_mpi_profile.py.
 
-Each case is a function of the communicator, as a program has it, and the rank's ``x``. Brute force changes one
-element on one rank, runs the case on all ranks by plain mpi4py, and looks whose results change.
+Each case is a function of the communicator, as a program has it, and the rank's ``x``. Brute force changes
+one element on one rank, runs the case on all ranks by plain mpi4py, and looks whose results change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from scr_critplugin import mpi as MPI
+from scr_critplugin import mpi as MPI  # noqa: N812
 from scr_critplugin.analysis import profile
 from scr_critplugin.analysis.program import leaves
 

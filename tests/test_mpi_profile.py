@@ -21,7 +21,8 @@ from scr_critplugin.errors import ProfileError
 
 HERE = Path(__file__).resolve().parent
 DENSE = {"allreduce_by_a_function", "selection_by_value"}
-"""What a function of the program's own does with its operands is not known, nor what is selected: all counts."""
+"""What a function of the program's own does with its operands is not known, nor what is selected: all
+counts."""
 
 
 @pytest.fixture(scope="session")

@@ -194,7 +194,8 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise ProfileError(
-            "a traced value is pickled, so what becomes of it cannot be followed. To send it to another rank, "
+            "a traced value is pickled, so what becomes of it cannot be followed. To send it to another "
+            "rank, "
             "communicate through scr_critplugin.mpi.Comm"
         )
 

@@ -107,8 +107,9 @@ def _refuse_other_type(array: Any, datatype: Any) -> None:
 
     known = MPI.Datatype.fromcode(datatype) if isinstance(datatype, str) else datatype
     if not known.is_predefined or known.Get_size() != array.dtype.itemsize:
+        name = known.Get_name() or "of the program"
         raise ProfileError(
-            f"a buffer of {array.dtype} is communicated as the datatype {known.Get_name() or 'of the program'}: "
+            f"a buffer of {array.dtype} is communicated as the datatype {name}: "
             "only the datatype of its elements can be followed. Copy the elements to an array of their own"
         )
 

@@ -41,8 +41,8 @@ _PATIENCE = 2.0
 class Arrival:
     """Which message a receive with wildcards got, when it first ran: source and tag.
 
-    Later runs prefer it. What comes first is chance, and chance in the order of messages would look like another
-    structure of the step, or like an output that poison changed.
+    Later runs prefer it. What comes first is chance, and chance in the order of messages would look like
+    another structure of the step, or like an output that poison changed.
     """
 
     choice: tuple[int, int] | None = None
@@ -51,8 +51,8 @@ class Arrival:
 class Communication:
     """Communication of one run; recorded on `tape` if there is one.
 
-    `what` names the piece of the program that is run. `sent` and `received` count the messages, so that one which
-    nobody received is noticed.
+    `what` names the piece of the program that is run. `sent` and `received` count the messages, so that one
+    which nobody received is noticed.
     """
 
     def __init__(self, ranks: Alone, what: str, block: int, tape: Tape | None) -> None:
@@ -67,7 +67,7 @@ class Communication:
         self._wild: Counter[Any] = Counter()
 
     def link(self, comm: Any, label: tuple[Any, ...]) -> Link:
-        """The link for an mpi4py communicator of the program; `label` tells it from others of the same ranks."""
+        """The link for an mpi4py communicator; `label` tells it from others of the same ranks."""
         known = self._links.get(id(comm))
         if known is None:
             # The communicator is kept, so that its identity stays its own.
@@ -83,7 +83,8 @@ class Communication:
         """Raise if messages, `number` on all ranks together, were sent and not received."""
         if number:
             raise ProfileError(
-                f"{number} messages that were sent in a step (or output) were not received in it. A checkpoint "
+                f"{number} messages that were sent in a step (or output) were not received in it. A "
+                "checkpoint "
                 "between the two would lose them: complete all communication within the step",
                 key="mpi",
             )
@@ -291,7 +292,7 @@ class Expected:
             loose = [each for each, traced in zip(parcel.loose, parcel.traced, strict=True) if traced]
             node = crossings.record(tape, crossings.received, crossing, [], [], varying, loose)
             boxes = crossings.boxed_leaves(tape, node, varying, loose)
-        places = {place: number for number, place in enumerate(np.flatnonzero(parcel.traced))}
+        places = {place: n for n, place in enumerate(np.flatnonzero(parcel.traced).tolist())}
 
         constant = _constants(tape)
         return parcel.open(
@@ -303,8 +304,8 @@ class Expected:
 class Operation:
     """A reduction: how two operands are folded.
 
-    `elementwise`: an element of the result depends on the elements at its place alone. `partial`: derivative of
-    the result by one operand, given both.
+    `elementwise`: an element of the result depends on the elements at its place alone. `partial`: derivative
+    of the result by one operand, given both.
     """
 
     name: str

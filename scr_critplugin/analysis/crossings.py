@@ -1,9 +1,10 @@
 """Where the data flow crosses from rank to rank: nodes on the tape, and what comes back through them.
 
-Three kinds of node make up all communication. `sent` has the sender's traced values as arguments and no result,
-`received` has a result and no arguments, `reduced` has both. In a backward sweep a receiver sends back what is
-needed of each message, and a sender waits for it; walking the tapes in reverse is a run in which all sends are
-buffered, so ranks never wait in a circle. Every rank of a communication must visit its node in each sweep.
+Three kinds of node make up all communication. `sent` has the sender's traced values as arguments and no
+result, `received` has a result and no arguments, `reduced` has both. In a backward sweep a receiver sends
+back what is needed of each message, and a sender waits for it; walking the tapes in reverse is a run in which
+all sends are buffered, so ranks never wait in a circle. Every rank of a communication must visit its node in
+each sweep.
 
 What comes back may be masks (`Row.across`) or cotangents (`adjoint`): masks are united, cotangents added.
 
@@ -208,9 +209,9 @@ def adjoint(call: Call, cotangent: Parts | None) -> Parts:
     """Cotangents of the traced arguments of a `sent`, `received` or `reduced` call, from that of its result.
 
     Like the mask rules it communicates, and every rank of the communication must call it, in reverse order of
-    the calls; `cotangent` is None where nothing of the result has one. A send gets the sum of what its receivers
-    return; of an allreduced sum every operand gets the sum of all ranks' cotangents; the operands of other
-    reductions get that times the derivative of the result by the operand.
+    the calls; `cotangent` is None where nothing of the result has one. A send gets the sum of what its
+    receivers return; of an allreduced sum every operand gets the sum of all ranks' cotangents; the operands
+    of other reductions get that times the derivative of the result by the operand.
 
     Raises
     ------

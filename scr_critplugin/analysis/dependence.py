@@ -124,8 +124,8 @@ def profile(
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
         at every point, with the united map. One state a point is kept for that.
     comm : mpi4py communicator, optional
-        Profile a program that communicates, on all ranks of `comm` at once; each gets the map of its own state.
-        The program must communicate by `scr_critplugin.mpi`. Default: a serial program.
+        Profile a program that communicates, on all ranks of `comm` at once; each gets the map of its own
+        state. The program must communicate by `scr_critplugin.mpi`. Default: a serial program.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Letters between the ranks of a profile: messages of the program, masks, and news of failure.
 
 All communication of a program under analysis goes through here and not through the program's communicators,
-so that no wait lasts for ever: whoever waits also reads what else arrives, and a rank that failed says so. The
-matching of messages to receives is MPI's: by communicator, source and tag, in the order of sending and of
+so that no wait lasts for ever: whoever waits also reads what else arrives, and a rank that failed says so.
+The matching of messages to receives is MPI's: by communicator, source and tag, in the order of sending and of
 posting, wildcards included.
 
 May import the errors only; mpi4py is what the communicator it is given belongs to. Tests:
@@ -40,7 +40,7 @@ class PeerFailedError(ProfileError):
 
 @dataclass(frozen=True)
 class Message:
-    """A message of the program. `origin`: the sender in the analysis; `source`: the same in its own context."""
+    """A message of the program. `origin`: the sender in the analysis; `source`: in its own context."""
 
     block: int
     context: Context

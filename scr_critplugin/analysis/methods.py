@@ -1,7 +1,7 @@
 """mpi4py's methods for a program that is being profiled: its lowercase ones, requests, and who may pass.
 
-A method that is not here goes to mpi4py as it is, unless it would lose a dependence or wait for a message that
-travels another way: then it raises.
+A method that is not here goes to mpi4py as it is, unless it would lose a dependence or wait for a message
+that travels another way: then it raises.
 
 May import `communication`, `buffers`, `parcels` and the errors; mpi4py when called. Tests:
 ``tests/test_mpi_profile.py``.
@@ -36,8 +36,27 @@ def method(communication: Communication, comm: Any, label: tuple[Any, ...], name
 
 
 _ELSEWHERE = frozenset(
-    "probe iprobe mprobe improbe Probe Iprobe Mprobe Improbe Send_init Ssend_init Bsend_init Rsend_init Recv_init "
-    "Psend_init Precv_init Accept Connect Spawn Join".split()
+    [
+        "probe",
+        "iprobe",
+        "mprobe",
+        "improbe",
+        "Probe",
+        "Iprobe",
+        "Mprobe",
+        "Improbe",
+        "Send_init",
+        "Ssend_init",
+        "Bsend_init",
+        "Rsend_init",
+        "Recv_init",
+        "Psend_init",
+        "Precv_init",
+        "Accept",
+        "Connect",
+        "Spawn",
+        "Join",
+    ]
 )
 """Methods that would look for messages where they do not pass while a program is profiled."""
 
@@ -49,7 +68,8 @@ def _guarded(member: Callable[..., Any], name: str) -> Callable[..., Any]:
         if any(_holds_traced(value) for value in (*args, *kwargs.values())):
             raise ProfileError(
                 f"{name} was given values of the traced state, and there is no rule for it. Use send, recv, "
-                "sendrecv, bcast, reduce, allreduce, gather, allgather, alltoall or scatter, or their forms for "
+                "sendrecv, bcast, reduce, allreduce, gather, allgather, alltoall or scatter, or their "
+                "forms for "
                 "buffers",
                 key=name,
             )

@@ -1,4 +1,4 @@
-"""The reductions of MPI as `Operation`s: for objects, as mpi4py's lowercase methods fold them, and for arrays.
+"""The reductions of MPI as `Operation`s: for objects, as mpi4py's lowercase methods have them, and arrays.
 
 May import NumPy and `communication`; mpi4py when called. Tests: ``tests/test_mpi_profile.py``.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from scr_critplugin.analysis.communication import Operation
 from scr_critplugin.errors import ProfileError
 
-_ELEMENTWISE = "SUM PROD MAX MIN LAND LOR LXOR BAND BOR BXOR".split()
+_ELEMENTWISE = ["SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR"]
 
 
 def of_objects(op: Any) -> Operation:
@@ -34,7 +34,8 @@ def of_arrays(op: Any) -> Operation:
     def fold(total: Any, operand: Any) -> Any:
         if np.shape(total) != np.shape(operand) or total.dtype != operand.dtype:
             raise ProfileError(
-                f"ranks reduce buffers of {total.dtype} {np.shape(total)} and {operand.dtype} {np.shape(operand)}"
+                f"ranks reduce buffers of {total.dtype} {np.shape(total)} and {operand.dtype} "
+                f"{np.shape(operand)}"
             )
         # MPI's order: the operand of the lower rank comes first, and the second is overwritten.
         result = operand.copy()

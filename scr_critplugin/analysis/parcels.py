@@ -1,7 +1,8 @@
 """Objects on their way to another rank: pickled, with the arrays of a traced program beside the pickle.
 
-mpi4py pickles what its lowercase methods send. So does this, except that arrays, and numbers where asked, travel
-as leaves, each with whether it was traced, so that the other side can put traced arrays in their places.
+mpi4py pickles what its lowercase methods send. So does this, except that arrays, and numbers where asked,
+travel as leaves, each with whether it was traced, so that the other side can put traced arrays in their
+places.
 
 May import NumPy, autograd's tracer, `boxes` and the errors. Tests: ``tests/test_mpi_profile.py``.
 """
@@ -124,7 +125,8 @@ def _taken_apart(thing: Any) -> tuple[Any, DependenceNode | None]:
     node = thing._node
     if isbox(thing._value) or not isinstance(node, DependenceNode):
         raise ProfileError(
-            "a value inside a gradient of autograd is communicated, which cannot be followed. Take the gradient "
+            "a value inside a gradient of autograd is communicated, which cannot be followed. Take the "
+            "gradient "
             "of a function that does not communicate"
         )
     return thing._value, None if node.constant else node

@@ -1,8 +1,8 @@
 """The ranks that take part in a profile, and what they decide together.
 
-Analysis is written for one rank. Where it decides how to go on, it asks `current()`: the answer is the same on
-all ranks, so that all make the same sweeps and runs and reach the same fixed point. An exception on one rank
-is raised on all of them, and nobody waits for a rank that failed.
+Analysis is written for one rank. Where it decides how to go on, it asks `current()`: the answer is the same
+on all ranks, so that all make the same sweeps and runs and reach the same fixed point. An exception on one
+rank is raised on all of them, and nobody waits for a rank that failed.
 
 May import `communication`, `mailbox` and the errors; mpi4py only through the communicator it is given. Tests:
 ``tests/test_mpi_profile.py``.
@@ -62,14 +62,15 @@ class Alone:
         """Ranks, in this profile, of the members of a communicator of the program."""
         if comm.size > 1:
             raise ProfileError(
-                f"the program communicates over {comm.size} ranks, and is profiled as a serial one. Profile it on "
+                f"the program communicates over {comm.size} ranks, and is profiled as a serial one. "
+                f"Profile it on "
                 "all of them at once: profile(..., comm=MPI.COMM_WORLD)"
             )
         return (0,)
 
     @contextmanager
     def together(self, what: str, tape: Tape | None = None) -> Iterator[None]:
-        """Run the piece `what` of the program ("step"), whose communication goes to `tape` if there is one."""
+        """Run the piece `what` of the program ("step"); `tape` records its communication."""
         block = self.mailbox.open_block()
         communication = Communication(self, what, block, tape)
         try:
@@ -135,7 +136,8 @@ class Ranks(Alone):
         group.Free()
         if any(rank < 0 for rank in found):
             raise ProfileError(
-                f"the program communicates over {len(found)} ranks, some of which do not take part in the profile. "
+                f"the program communicates over {len(found)} ranks, some of which do not take part in "
+                f"the profile. "
                 "Give profile a communicator that has them all: comm=MPI.COMM_WORLD"
             )
         return tuple(found)

@@ -55,8 +55,9 @@ def always(call: Call) -> bool:
 
 
 Across: TypeAlias = "Callable[[Call, Mask | None], list[Mask]]"
-"""Takes the mask of the result, None if nothing of it is needed here, and exchanges masks with the other ranks:
-every rank of the communication calls it, once in a sweep. Returns a mask for each traced argument, in order."""
+"""Takes the mask of the result, None if nothing of it is needed here, and exchanges masks with the other
+ranks: every rank of the communication calls it, once in a sweep. Returns a mask for each traced argument, in
+order."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class Row:
     `data`: positions of the arguments that `pull` handles. `values`: positions of untraced arguments whose
     values `pull` looks at. `moves`: whether results are copies of elements, nothing computed. `many_results`
     and `sequence_argument`: `pull` takes lists of masks there. `applies`: whether the row holds for these
-    arguments. `into_memory`: the result is the first argument, written to. `across`: in place of `pull`, for calls
-    that communicate; see `Across`.
+    arguments. `into_memory`: the result is the first argument, written to. `across`: in place of `pull`, for
+    calls that communicate; see `Across`.
     """
 
     pull: Pull

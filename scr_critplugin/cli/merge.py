@@ -37,19 +37,19 @@ _ROWS = 20
 @click.option(
     "--group-by",
     type=click.Choice(["shape", "content"]),
-    help="Write a map for each set of maps whose variables have the same shapes, or for each set of equal maps, "
-    "instead of one for all.",
+    help="Write a map for each set of maps whose variables have the same shapes, or for each set of equal "
+    "maps, instead of one for all.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def merge(maps: tuple[str, ...], output: Path, group_by: Any, as_json: bool) -> None:
     """Unite criticality maps: of the ranks of a job, of several inputs, checkpoints or random seeds.
 
-    MAP is a map, a folder (its files *.npz and *.map), a pattern (quoted, so that the shell does not expand it),
+    MAP is a map, a folder (its files *.npz and *.map), a pattern (quoted, so that the shell leaves it),
     @FILE for a file with one of these on every line, or - to read such lines from the standard input.
 
-    What is critical in one map is critical in the union. Equal maps are shared: the table says how many distinct
-    ones there are, and which ranks have them. Maps can be united if their variables agree in name, shape, type
-    and order; for the blocks of an uneven decomposition use --group-by shape.
+    What is critical in one map is critical in the union. Equal maps are shared: the table says how many
+    distinct ones there are, and which ranks have them. Maps can be united if their variables agree in name,
+    shape, type and order; for the blocks of an uneven decomposition use --group-by shape.
 
     \b
     Examples:

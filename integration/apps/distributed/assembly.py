@@ -21,7 +21,7 @@ Owned = Mapping[str, tuple[tuple[slice, ...], tuple[slice, ...]]]
 def print_maps(
     comm: Any, found: Profile, owned: Owned, shapes: Mapping[str, tuple[int, ...]], serial: Profile
 ) -> None:
-    """Print, on rank 0, the states of the whole problem, those of the serial program, and the critical ghosts."""
+    """Print, on rank 0, the states of the whole problem and the serial ones, and the critical ghosts."""
     pieces = comm.gather({name: (owned[name][1], found.map[name].states[owned[name][0]]) for name in owned})
     ghosts = comm.gather(sum(_critical_ghosts(found, name, owned[name][0]) for name in owned))
     if comm.rank != 0:

@@ -16,7 +16,7 @@ import numpy as np
 from assembly import print_maps
 from numpy.typing import NDArray
 
-from scr_critplugin import mpi as MPI
+from scr_critplugin import mpi as MPI  # noqa: N812
 from scr_critplugin.analysis import profile
 
 State = dict[str, Any]

@@ -1,9 +1,10 @@
 """Heat on a plate, in blocks: each rank has one block of the grid with a ghost cell all around.
 
-The outermost cells of the plate have fixed temperatures, which are state, as they are in a checkpoint. Their four
-corners are never read by the five-point stencil, and of the ghosts a restart needs none.
+The outermost cells of the plate have fixed temperatures, which are state, as they are in a checkpoint. Their
+four corners are never read by the five-point stencil, and of the ghosts a restart needs none.
 
-Run it as README.md says. May import NumPy, click, `assembly` and scr_critplugin. Tests: ``test_distributed.py``.
+Run it as README.md says. May import NumPy, click, `assembly` and scr_critplugin. Tests:
+``test_distributed.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from assembly import print_maps
 from numpy.typing import NDArray
 
-from scr_critplugin import mpi as MPI
+from scr_critplugin import mpi as MPI  # noqa: N812
 from scr_critplugin.analysis import profile
 
 CONDUCTIVITY = 0.2
@@ -52,7 +53,7 @@ def serial_step(state: State) -> State:
 
 @dataclass(frozen=True)
 class Block:
-    """One rank's part of the plate: cells `start` to `stop` in both directions; `cart` has the ranks in a grid."""
+    """One rank's part of the plate, cells `start` to `stop` in both directions; `cart` has the ranks."""
 
     cart: Any
     cells: tuple[int, int]
