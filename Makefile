@@ -33,6 +33,7 @@ lint: install-test
 
 bench: install
 	$(BIN)/python integration/bench/run.py
+	$(BIN)/python integration/bench/profile_cost.py
 
 install: $(VENV)/.installed
 install-test: $(VENV)/.installed-test

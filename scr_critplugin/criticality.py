@@ -2,8 +2,7 @@
 
 A map holds one state per element (:class:`ElementState`) and where that knowledge came from. It knows
 nothing of files: layouts say where the elements lie, plans what to drop. Set algebra, comparison,
-and summary; the stored form is ``mapfile``'s. Imports NumPy, ``mapfile``, ``provenance``, ``_dtypes`` and the
-errors only.
+and summary; the stored form is ``mapfile``'s. Imports NumPy, ``mapfile``, ``_dtypes`` and the errors only.
 Tests: ``tests/test_criticality.py``.
 """
 
@@ -76,6 +75,10 @@ class Variable:
         Element type in the application. Object and sub-array types are refused.
     order : {"C", "F"}
         Memory order of the array in the application.
+    magnitudes : array_like of float, the variable's shape, optional
+        How strongly the output responds to each element: absolute derivatives, 0 or more, NaN where there is
+        none. They say nothing about the states. Only for real and complex floating-point elements; kept as
+        float32, in which a number that is not zero does not become zero. Copied.
 
     Raises
     ------
@@ -83,19 +86,28 @@ class Variable:
         An argument is not as described; ``key`` names the variable and the argument.
     """
 
-    __slots__ = ("dtype", "name", "order", "states")
+    __slots__ = ("dtype", "magnitudes", "name", "order", "states")
 
     name: str
     states: NDArray[np.uint8]
     dtype: np.dtype[Any]
     order: Order
+    magnitudes: NDArray[np.float32] | None
 
-    def __init__(self, name: str, states: ArrayLike, dtype: DTypeLike, order: Order = "C") -> None:
+    def __init__(
+        self,
+        name: str,
+        states: ArrayLike,
+        dtype: DTypeLike,
+        order: Order = "C",
+        magnitudes: ArrayLike | None = None,
+    ) -> None:
         set_field = object.__setattr__
         set_field(self, "name", _checked_name(name))
         set_field(self, "states", _checked_states(name, states))
         set_field(self, "dtype", _checked_dtype(name, dtype))
         set_field(self, "order", _checked_order(name, order))
+        set_field(self, "magnitudes", _checked_magnitudes(self, magnitudes))
 
     def __setattr__(self, attribute: str, value: Any) -> None:
         raise AttributeError(f"Variable is immutable: cannot set {attribute!r}")
@@ -104,7 +116,7 @@ class Variable:
         raise AttributeError(f"Variable is immutable: cannot delete {attribute!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Variable, (self.name, self.states, self.dtype, self.order))
+        return (Variable, (self.name, self.states, self.dtype, self.order, self.magnitudes))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -143,7 +155,8 @@ class Variable:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Variable):
             return NotImplemented
-        return _difference(self, other) is None and self.name == other.name and _same_states(self, other)
+        alike = _difference(self, other) is None and self.name == other.name
+        return alike and _same_states(self, other) and _same_magnitudes(self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -201,7 +214,7 @@ class MapComparison:
 
     @property
     def identical(self) -> bool:
-        """The same variables with the same state of every element (provenance apart)."""
+        """The same variables with the same state of every element (provenance and magnitudes apart)."""
         if self.only_in_self or self.only_in_other or self.mismatched:
             return False
         return all(row.same_state == row.elements for row in self.rows)
@@ -211,7 +224,7 @@ class CriticalityMap(Mapping[str, Variable]):
     """Element states of every checkpoint variable, with provenance.
 
     A read-only mapping from variable name to :class:`Variable`, in the order given. ``==`` compares the
-    variables, not the provenance.
+    variables with their magnitudes, not the provenance.
 
     Parameters
     ----------
@@ -316,8 +329,9 @@ class CriticalityMap(Mapping[str, Variable]):
         """Map of what may be said in every one of the maps: over steps, inputs or ranks.
 
         Critical in one is critical in all. Among uncritical states the weakest claim wins: unused before
-        inert before dead. The provenance is ``{"union": [...]}`` with every distinct source and, where
-        several maps share one, their number; nested unions are flattened.
+        inert before dead. Of magnitudes the largest are kept, NaN before any number, and none of a variable
+        that lacks them in one of the maps. The provenance is ``{"union": [...]}`` with every distinct source
+        and, where several maps share one, their number; nested unions are flattened.
 
         Raises
         ------
@@ -328,12 +342,7 @@ class CriticalityMap(Mapping[str, Variable]):
             self._require_same_variables(other, number)
         if not others:
             return self
-        variables = [
-            Variable(
-                name, _weakest([variable, *(other[name] for other in others)]), variable.dtype, variable.order
-            )
-            for name, variable in self.items()
-        ]
+        variables = [_united([each, *(other[name] for other in others)]) for name, each in self.items()]
         sources = Sources()
         for each in (self, *others):
             sources.add(each.provenance)
@@ -349,7 +358,7 @@ class CriticalityMap(Mapping[str, Variable]):
                 raise MapError(f"maps cannot be united: {reason} (first map and map {number})", key=name)
 
     def compare(self, other: CriticalityMap) -> MapComparison:
-        """Counts, per variable, of what both maps call critical, and of where they differ."""
+        """Counts, per variable, of what both maps call critical, and of where they differ. States only."""
         rows: list[VariableComparison] = []
         mismatched: dict[str, str] = {}
         for name in self:
@@ -389,7 +398,10 @@ class CriticalityMap(Mapping[str, Variable]):
         StorageError
             The operating system refused; ``errno`` says why. An older file at `path` is untouched.
         """
-        described = [StoredVariable(each.name, each.states, each.dtype, each.order) for each in self.values()]
+        described = [
+            StoredVariable(each.name, each.states, each.dtype, each.order, each.magnitudes)
+            for each in self.values()
+        ]
         write_map(path, described, self.provenance)
 
     @classmethod
@@ -474,6 +486,36 @@ def _checked_order(name: str, order: object) -> Order:
     return order
 
 
+def _checked_magnitudes(variable: Variable, magnitudes: ArrayLike | None) -> NDArray[np.float32] | None:
+    if magnitudes is None:
+        return None
+    key = variable.name
+    if variable.dtype.kind not in "fc":
+        raise MapError(
+            f"magnitudes: found dtype {variable.dtype}, expected real or complex floating point: nothing "
+            "else has derivatives",
+            key=key,
+        )
+    given = np.asarray(magnitudes)
+    if given.dtype.kind != "f":
+        raise MapError(f"magnitudes: found dtype {given.dtype}, expected floating point", key=key)
+    if given.shape != variable.shape:
+        raise MapError(f"magnitudes: found shape {given.shape}, expected {variable.shape}", key=key)
+    if np.any(given < 0):
+        raise MapError(f"magnitudes: found {np.nanmin(given)}, expected 0 or more, or NaN", key=key)
+    return cast("NDArray[np.float32]", _read_only(_as_float32(given)))
+
+
+def _as_float32(given: NDArray[Any]) -> NDArray[np.float32]:
+    """A copy in float32; what is neither zero nor infinite stays so."""
+    limits = np.finfo(np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = np.array(given, np.float32, order="C")
+    np.copyto(narrow, limits.smallest_subnormal, where=(narrow == 0) & (given != 0))
+    np.copyto(narrow, limits.max, where=np.isinf(narrow) & ~np.isinf(given))
+    return narrow
+
+
 def _checked_mask(name: str, mask: ArrayLike) -> NDArray[np.bool_]:
     given = np.asarray(mask)
     if given.dtype != np.bool_:
@@ -520,6 +562,23 @@ def _difference(one: Variable, other: Variable) -> str | None:
 
 def _same_states(one: Variable, other: Variable) -> bool:
     return bool(np.array_equal(one.states, other.states))
+
+
+def _same_magnitudes(one: Variable, other: Variable) -> bool:
+    if one.magnitudes is None or other.magnitudes is None:
+        return one.magnitudes is other.magnitudes
+    return bool(np.array_equal(one.magnitudes, other.magnitudes, equal_nan=True))
+
+
+def _united(variables: Sequence[Variable]) -> Variable:
+    first = variables[0]
+    return Variable(first.name, _weakest(variables), first.dtype, first.order, _largest(variables))
+
+
+def _largest(variables: Sequence[Variable]) -> NDArray[np.float32] | None:
+    found = [variable.magnitudes for variable in variables if variable.magnitudes is not None]
+    # The largest of what some maps know would be called the largest of all.
+    return np.asarray(np.maximum.reduce(found)) if len(found) == len(variables) else None
 
 
 def _weakest(variables: Sequence[Variable]) -> NDArray[np.uint8]:

@@ -129,5 +129,9 @@ class ProfileError(CritError):
     """A program cannot be profiled as asked."""
 
 
+class ProfileWarning(UserWarning):
+    """Something in a profiled program cannot be followed: whatever feeds it was kept as critical."""
+
+
 class ScrError(CritError, RuntimeError):
     """A call into libscr failed. Also a RuntimeError, as SCR's own Python module raises."""

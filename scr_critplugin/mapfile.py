@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 from ._dtypes import dtype_from_json, dtype_to_json
 from .errors import MapError, StorageError
 
-MAP_FORMAT_VERSION = 1
+MAP_FORMAT_VERSION = 2
+"""Newest version that is read. Version 2 adds magnitudes; a map without any is still written as version 1."""
+_WITHOUT_MAGNITUDES = 1
 _VERSION_KEY = "scr_crit_map"
 _STATES_PER_BYTE = 4
 
@@ -33,12 +35,13 @@ PathLike = str | os.PathLike[str]
 
 
 class StoredVariable(NamedTuple):
-    """One variable of a stored map; `states` is uint8 of the variable's shape."""
+    """One variable of a stored map; `states` (uint8) and `magnitudes` (float32) have the variable's shape."""
 
     name: str
     states: NDArray[np.uint8]
     dtype: np.dtype[Any]
     order: Literal["C", "F"]
+    magnitudes: NDArray[np.float32] | None = None
 
 
 def write_map(path: PathLike, variables: Sequence[StoredVariable], provenance: Mapping[str, Any]) -> None:
@@ -49,13 +52,16 @@ def write_map(path: PathLike, variables: Sequence[StoredVariable], provenance: M
     StorageError
         The operating system refused; an older file at `path` is untouched and no temporary file is left.
     """
+    with_magnitudes = any(variable.magnitudes is not None for variable in variables)
     members: dict[str, Any] = {
-        _VERSION_KEY: np.array(MAP_FORMAT_VERSION, np.int64),
-        "variables": _json_array([_describe(variable) for variable in variables]),
+        _VERSION_KEY: np.array(MAP_FORMAT_VERSION if with_magnitudes else _WITHOUT_MAGNITUDES, np.int64),
+        "variables": _json_array([_describe(variable, with_magnitudes) for variable in variables]),
         "provenance": _json_array(provenance),
     }
     for index, variable in enumerate(variables):
         members[_states_key(index)] = _pack(variable.states)
+        if variable.magnitudes is not None:
+            members[_magnitudes_key(index)] = variable.magnitudes.astype("<f4").reshape(-1)
     _write_atomically(path, members)
 
 
@@ -84,17 +90,23 @@ def _states_key(index: int) -> str:
     return f"states.{index}"
 
 
+def _magnitudes_key(index: int) -> str:
+    return f"magnitudes.{index}"
+
+
 def _json_array(value: Any) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(value, allow_nan=False).encode(), np.uint8)
 
 
-def _describe(variable: StoredVariable) -> dict[str, Any]:
-    return {
+def _describe(variable: StoredVariable, with_magnitudes: bool) -> dict[str, Any]:
+    described: dict[str, Any] = {
         "name": variable.name,
         "shape": list(variable.states.shape),
         "dtype": dtype_to_json(variable.dtype),
         "order": variable.order,
     }
+    # Without this key a reader could not tell a lost array from one that never was.
+    return {**described, "magnitudes": variable.magnitudes is not None} if with_magnitudes else described
 
 
 def _packed_size(elements: int) -> int:
@@ -173,20 +185,27 @@ class _MapReader:
     def __init__(self, path: PathLike, archive: np.lib.npyio.NpzFile) -> None:
         self.path = path
         self.archive = archive
+        self.entry_keys = ["name", "shape", "dtype", "order"]
 
     def fail(self, key: str, message: str) -> MapError:
         return MapError(message, path=self.path, key=key)
 
     def read(self) -> tuple[list[StoredVariable], dict[str, Any]]:
-        self.check_version()
+        version = self.version()
+        if version > _WITHOUT_MAGNITUDES:
+            self.entry_keys.append("magnitudes")
         entries = self.json("variables", list)
         provenance = self.json("provenance", dict)
+        variables = [self.variable(index, entry) for index, entry in enumerate(entries)]
+        having = [index for index, each in enumerate(variables) if each.magnitudes is not None]
         known = {_VERSION_KEY, "variables", "provenance", *map(_states_key, range(len(entries)))}
-        for unknown in sorted(set(self.archive.files) - known):
+        for unknown in sorted(set(self.archive.files) - known - {_magnitudes_key(index) for index in having}):
             raise self.fail(unknown, "found an array that no map has")
-        return [self.variable(index, entry) for index, entry in enumerate(entries)], provenance
+        if version > _WITHOUT_MAGNITUDES and not having:
+            raise self.fail(_VERSION_KEY, "found version 2 without any magnitudes, expected version 1")
+        return variables, provenance
 
-    def check_version(self) -> None:
+    def version(self) -> int:
         if _VERSION_KEY not in self.archive.files:
             raise self.fail(_VERSION_KEY, "array is missing: found an .npz of something else, expected a map")
         version = self.member(_VERSION_KEY)
@@ -201,6 +220,7 @@ class _MapReader:
             )
         if int(version) < 1:
             raise self.fail(_VERSION_KEY, f"found format version {int(version)}, expected 1 or more")
+        return int(version)
 
     def member(self, key: str) -> NDArray[Any]:
         if key not in self.archive.files:
@@ -230,14 +250,20 @@ class _MapReader:
 
     def variable(self, index: int, entry: Any) -> StoredVariable:
         key = f"variables[{index}]"
-        if not isinstance(entry, dict) or set(entry) != {"name", "shape", "dtype", "order"}:
-            raise self.fail(key, f"found {entry!r}, expected an object of name, shape, dtype and order")
+        if not isinstance(entry, dict) or set(entry) != set(self.entry_keys):
+            *others, last = self.entry_keys
+            raise self.fail(key, f"found {entry!r}, expected an object of {', '.join(others)} and {last}")
         shape = entry["shape"]
         if not isinstance(shape, list) or not all(type(extent) is int and extent >= 0 for extent in shape):
             raise self.fail(f"{key}.shape", f"found {shape!r}, expected a list of extents from 0")
         with _damage_at(self.path, f"{key}.dtype"):
             dtype = dtype_from_json(entry["dtype"])
-        return StoredVariable(entry["name"], self.states(index, shape), dtype, entry["order"])
+        states = self.states(index, shape)
+        has_magnitudes = entry.get("magnitudes", False)
+        if not isinstance(has_magnitudes, bool):
+            raise self.fail(f"{key}.magnitudes", f"found {has_magnitudes!r}, expected true or false")
+        magnitudes = self.magnitudes(index, shape) if has_magnitudes else None
+        return StoredVariable(entry["name"], states, dtype, entry["order"], magnitudes)
 
     def states(self, index: int, shape: list[int]) -> NDArray[np.uint8]:
         key = _states_key(index)
@@ -254,3 +280,15 @@ class _MapReader:
             raise self.fail(key, "found states behind the last element, expected zero bits there")
         with _damage_at(self.path, key):
             return unpacked[:elements].reshape(shape)
+
+    def magnitudes(self, index: int, shape: list[int]) -> NDArray[np.float32]:
+        key = _magnitudes_key(index)
+        member = self.member(key)
+        if member.dtype != np.dtype("<f4") or member.ndim != 1:
+            found = f"{member.dtype} of shape {member.shape}"
+            raise self.fail(key, f"found {found}, expected float32 of one dimension")
+        if member.size != math.prod(shape):
+            raise self.fail(
+                key, f"found {member.size} numbers, expected {math.prod(shape)} for shape {tuple(shape)}"
+            )
+        return member.astype(np.float32, copy=False).reshape(shape)

@@ -1,95 +1,249 @@
-"""Numbers that tell where they decide (`analysis.counters`); otherwise they are what they stand for."""
+"""Watched loop counters, and what `profile` makes of steps that they will send another way."""
 
 from __future__ import annotations
 
-import math
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scr_critplugin.analysis.counters import counting, uncounted
+from scr_critplugin.analysis import Profile, profile
+from scr_critplugin.analysis.counters import Turn, Watch, WatchedCounter
+from scr_critplugin.errors import ProfileError
+
+State = dict[str, Any]
+X = np.linspace(0.3, 1.7, 5)
 
 BINARY = [
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
-    operator.and_, operator.or_, operator.xor, operator.lt, operator.le, operator.eq, operator.ne,
-    operator.gt, operator.ge, divmod,
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
+    operator.and_, operator.or_, operator.xor,
 ]  # fmt: skip
-UNARY = [
-    operator.neg,
-    operator.pos,
-    abs,
-    int,
-    float,
-    bool,
-    str,
-    repr,
-    hash,
-    round,
-    math.floor,
-    math.ceil,
-    operator.invert,
-]
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 
 
-def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        result = function(*arguments)
-    except (TypeError, ZeroDivisionError) as error:
-        return type(error)
-    return tuple(map(uncounted, result)) if isinstance(result, tuple) else uncounted(result)
+def counter(value: int, watch: Watch | None = None) -> WatchedCounter:
+    return (watch or Watch()).counter("it", value)
 
 
-def same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and one == other
+def turn_of(decide: Callable[[Any], Any], ahead: int = 40, recorded: int = 2, period: int = 1) -> int | None:
+    """First step that `decide` sends another way, of a counter that runs from 0."""
+    watch = Watch()
+    bool(decide(counter(1, watch)))
+    turn = watch.turn(lambda numbers: {"it": numbers}, ahead, recorded, period)
+    return None if turn is None else turn.step
 
 
-@given(st.integers(-9, 9), st.one_of(st.integers(-9, 9), st.floats(-9, 9)), st.sampled_from(BINARY))
-def test_arithmetic_is_that_of_the_number(value: int, other: float, function: Callable[..., Any]) -> None:
-    number = counting(value, lambda _: None)
-    assert same(outcome(function, number, other), outcome(function, value, other))
-    assert same(outcome(function, other, number), outcome(function, other, value))
-    real = number * 0.5
-    assert same(outcome(function, real, other), outcome(function, value * 0.5, other))
+# ---- the integer ----
 
 
-@given(st.integers(-9, 9), st.sampled_from(UNARY))
-def test_functions_of_one_number(value: int, function: Callable[..., Any]) -> None:
-    number = counting(value, lambda _: None)
-    assert same(outcome(function, number), outcome(function, value))
-    assert same(outcome(function, number * 0.5), outcome(function, value * 0.5))
+@given(st.sampled_from(BINARY), st.integers(0, 50), st.integers(1, 50), st.booleans())
+def test_computes_as_integers_do(operate: Any, value: int, other: int, reflected: bool) -> None:
+    left, right = (other, counter(value + 1)) if reflected else (counter(value), other)
+    result = operate(left, right)
+    assert result == operate(int(left), int(right))
+    assert isinstance(result, WatchedCounter)
+    assert result.expression({"it": int(left if not reflected else right)}) == int(result)
 
 
-@pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "c8"])
-def test_arrays_keep_their_dtype(dtype: str) -> None:
-    array, number = np.ones(3, dtype), counting(3, lambda _: None)
-    for function in (
-        lambda a, n: a * n, lambda a, n: n * a, lambda a, n: a[0] + n, lambda a, n: np.where(a > 0, n, a),
-        lambda a, n: np.maximum(a, n), lambda a, n: np.full_like(a, n),
-        lambda a, n: np.add(a, n, out=a.copy()), lambda a, n: np.concatenate([a, [n]]), lambda a, n: a[: n - 1], lambda a, n: np.zeros(n),
-    ):  # fmt: skip
-        assert function(array, number).dtype == function(array, 3).dtype
-        assert np.array_equal(function(array, number), function(array, 3))
+@pytest.mark.parametrize("compare", COMPARISONS)
+def test_compares_as_integers_do(compare: Any) -> None:
+    for other in (2, 3, 4, 2.5, counter(3), "text", None):
+        if isinstance(other, str | type(None)) and compare not in (operator.eq, operator.ne):
+            continue
+        assert compare(counter(3), other) is compare(3, int(other) if isinstance(other, int) else other)
 
 
-def test_each_decision_is_noted_with_its_outcome() -> None:
-    noted: list[bool] = []
-    number = counting(20, noted.append)
-    assert number % 10 == 0
-    assert not (number // 3 > 6)
-    assert not (2 * number * 0.25 < 10.0)
-    assert number == np.int64(20)
-    if number - 20:
+def test_is_an_integer_elsewhere() -> None:
+    it = counter(3)
+    assert [0] * it == [0, 0, 0]
+    assert list(range(it)) == [0, 1, 2]
+    assert {3: "three"}[it] == "three"
+    assert (it * 0.5, it / 2, f"{it}") == (1.5, 1.5, "3")
+    for array in (np.ones(2, np.float32), np.ones(2, np.uint8)):
+        assert (array * it).dtype == (array * 3).dtype
+        assert (it + array).dtype == (3 + array).dtype
+    assert np.arange(9)[it] == 3
+
+
+def test_long_computations_are_let_go() -> None:
+    total = counter(0)
+    for _ in range(5000):
+        total = total + 1
+    assert total == 5000
+    assert type(total) is int
+
+
+# ---- turns ----
+
+TURNS: dict[str, tuple[Callable[[Any], Any], int | None]] = {
+    "at a step": (lambda it: it == 7, 7),
+    "from a step on": (lambda it: it >= 12, 12),
+    "every tenth": (lambda it: it % 10 == 9, 9),
+    "tested": (lambda it: it // 6, None),
+    "remainder tested": (lambda it: not (it + 1) % 9, 8),
+    "small remainder": (lambda it: it % 4 >= 0, 2),
+    "never": (lambda it: it < 0, None),
+    "beyond the end": (lambda it: it == 40, None),
+    "already in the first": (lambda it: it == 0, None),
+    "seen both": (lambda it: it % 2 == 0, None),
+    "chained": (lambda it: 3 * it + 1 in (1, 22), 7),
+    "with a float": (lambda it: it > 4.5, 5),
+    "unwatched": (lambda it: float(it) > 4.5, None),
+}
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_turn(name: str) -> None:
+    decide, expected = TURNS[name]
+    assert turn_of(decide) == (6 if name == "tested" else expected)
+
+
+def test_turn_within_a_period() -> None:
+    assert turn_of(lambda it: it % 3 == 0, recorded=6, period=3) is None
+    assert turn_of(lambda it: it % 4 == 0, recorded=6, period=3) == 6
+    # Two decisions that are each seen both ways, but not together.
+    assert turn_of(lambda it: (it % 2 == 0) & (it % 3 == 0), recorded=2, period=1) == 2
+
+
+def test_far_turns() -> None:
+    assert turn_of(lambda it: it == 123_456, ahead=200_000) == 123_456
+    assert turn_of(lambda it: it == 123_456, ahead=123_456) is None
+
+
+def test_turn_names_the_line() -> None:
+    watch = Watch()
+    it = counter(1, watch)
+    line = test_turn_names_the_line.__code__.co_firstlineno + 5
+    assert it < 100
+    if it == 6:
         raise AssertionError
-    assert {20: "key"}[number] == "key" and list(range(number))[-1] == 19 and f"{number:03d}" == "020"
-    assert noted[:5] == [True, False, False, True, False]
+    assert watch.turn(lambda numbers: {"it": numbers}, 10, 2, 1) == Turn(6, (f"{__file__}:{line}",))
 
 
-def test_other_things_are_left_alone() -> None:
-    for value in (True, "text", None, np.int64(3), np.ones(2)):
-        assert counting(value, lambda _: None) is value
-        assert uncounted(value) is value
+def test_counter_that_cannot_be_foreseen() -> None:
+    watch = Watch()
+    assert counter(1, watch) > 0
+    turn = watch.turn(lambda numbers: {}, 10, 2, 1)
+    assert turn is not None and turn.step == 2
+    assert Watch().turn(lambda numbers: {}, 10, 2, 1) is None
+
+
+# ---- profile ----
+
+
+def diagnostics(state: State) -> State:
+    """Every twentieth step mixes in another element."""
+    x, it = state["x"], state["it"]
+    if it % 20 == 19:
+        x = np.concatenate([x[:1] + x[3:4], x[1:]])
+    return {"x": x * 1.5, "it": it + 1}
+
+
+def first(state: State) -> Any:
+    return state["x"][:1]
+
+
+def critical(found: Profile) -> set[int]:
+    return {int(i) for i in np.flatnonzero(found.map["x"].critical)}
+
+
+def test_known_number_of_steps_is_replayed_if_a_counter_turns() -> None:
+    state = {"x": X, "it": 0}
+    assert critical(profile(diagnostics, state, first, steps=19)) == {0}
+    replayed = profile(diagnostics, state, first, steps=20)
+    assert critical(replayed) == {0, 3}
+    assert (replayed.stationary, replayed.map.provenance["replayed"]) == (False, True)
+
+
+def test_any_number_of_steps_warns_where_a_counter_turns() -> None:
+    line = diagnostics.__code__.co_firstlineno + 3
+    found = profile(diagnostics, {"x": X, "it": 0}, first)
+    assert found.stationary is True
+    (words,) = found.map.provenance["unchecked"]
+    assert "19 steps after the checkpoint a counter decides otherwise" in words
+    assert f"{__file__}:{line}" in words
+    assert critical(profile(diagnostics, {"x": X, "it": 0}, first, at=19, steps=1)) == {0, 3}
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_near_turns_are_recorded(at: int) -> None:
+    """Two equal steps first, then another one: seen although an index hides the decision."""
+
+    def step(state: State) -> State:
+        source = (1, 1, 4)[state["it"] % 3]
+        return {"x": np.concatenate([state["x"][source : source + 1], state["x"][1:]]), "it": state["it"] + 1}
+
+    found = profile(step, {"x": X, "it": 0}, first, at=at)
+    assert (found.period, critical(found)) == (3, {1, 4})
+
+    def once(state: State) -> State:
+        return {"x": state["x"] * 2.0 if state["it"] == 9 else state["x"] + 0.0, "it": state["it"] + 1}
+
+    with pytest.raises(ProfileError, match="does not repeat"):
+        profile(once, {"x": X, "it": at}, first)
+
+
+def test_near_decisions_without_effect_on_the_structure_cost_steps_only() -> None:
+    calls = itertools.count()
+
+    def step(state: State) -> State:
+        next(calls)
+        return {"x": state["x"] * (2.0 if state["it"] == 9 else 3.0), "it": state["it"] + 1}
+
+    found = profile(step, {"x": X, "it": 0}, first, validate=None)
+    assert (found.stationary, found.map.provenance["unchecked"]) == (True, [])
+    assert next(calls) == 20
+
+
+def test_output_that_a_counter_turns() -> None:
+    def step(state: State) -> State:
+        return {"x": state["x"] * 1.5, "it": state["it"] + 1}
+
+    def output(state: State) -> Any:
+        return state["x"][3:] if state["it"] >= 30 else state["x"][:1]
+
+    state = {"x": X, "it": 0}
+    assert critical(profile(step, state, output, steps=29)) == {0}
+    assert critical(profile(step, state, output, steps=30)) == {0, 3, 4}
+    assert "29 steps after the checkpoint" in profile(step, state, output).map.provenance["unchecked"][0]
+
+
+@pytest.mark.parametrize("kind", [int, np.int64])
+def test_counter_that_decides_nothing_new_is_no_matter(kind: type) -> None:
+    def step(state: State) -> State:
+        it = state["it"] + 1
+        if it < 0:
+            raise ValueError("not yet")
+        return {"x": state["x"] * it, "it": it}
+
+    found = profile(step, {"x": X, "it": kind(1)}, first, steps=1000)
+    assert found.stationary is True
+    assert found.steps_swept == 1
+    assert found.map.provenance["unchecked"] == []
+
+
+def test_counter_that_jumps_cannot_be_foreseen() -> None:
+    def step(state: State) -> State:
+        seed = state["seed"] * 16807 % 2147483647
+        scale = 1.5 if seed > 5 else 2.0
+        return {"x": state["x"] * scale, "seed": seed}
+
+    found = profile(step, {"x": X, "seed": 77}, first)
+    assert "16 steps after the checkpoint" in found.map.provenance["unchecked"][0]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 9), st.integers(0, 8), st.integers(9, 30))
+def test_turns_are_found_in_random_programs(every: int, offset: int, steps: int) -> None:
+    def step(state: State) -> State:
+        x, it = state["x"], state["it"]
+        return {"x": np.roll(x, 1) if it % every == offset else x + 0.0, "it": it + 1}
+
+    found = profile(step, {"x": X, "it": 0}, first, steps=steps, validate=None)
+    shifts = [sum(number % every == offset for number in range(last)) for last in range(1, steps + 1)]
+    assert critical(found) == {-shift % 5 for shift in shifts}

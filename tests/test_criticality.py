@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import stat
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import make_map_golden
 
 from scr_critplugin.criticality import CriticalityMap, ElementState, Variable
 from scr_critplugin.errors import MapError, StorageError, UnknownVariableError
@@ -29,7 +33,24 @@ DTYPES = st.sampled_from(
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=12)
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
 STATES = hnp.arrays(np.uint8, SHAPES, elements=st.integers(0, 3))
-VARIABLES = st.builds(Variable, NAMES, STATES, DTYPES, st.sampled_from(["C", "F"]))
+FLOATS = st.sampled_from([np.dtype(text) for text in ("<f8", ">f8", "<f4", "<f2", "<c16", ">c8")])
+MAGNITUDES = st.floats(0, width=32) | st.just(float("nan"))
+
+
+def magnitudes_of(shape: tuple[int, ...]) -> st.SearchStrategy[Any]:
+    return hnp.arrays(np.float32, shape, elements=MAGNITUDES)
+
+
+@st.composite
+def variables_with_magnitudes(draw: st.DrawFn) -> Variable:
+    states = draw(STATES)
+    order = draw(st.sampled_from(["C", "F"]))
+    return Variable(draw(NAMES), states, draw(FLOATS), order, draw(magnitudes_of(states.shape)))
+
+
+VARIABLES = (
+    st.builds(Variable, NAMES, STATES, DTYPES, st.sampled_from(["C", "F"])) | variables_with_magnitudes()
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -54,6 +75,7 @@ def alike_maps(draw: st.DrawFn, count: int = 3) -> list[CriticalityMap]:
                     draw(hnp.arrays(np.uint8, v.shape, elements=st.integers(0, 3))),
                     v.dtype,
                     v.order,
+                    draw(st.none() | magnitudes_of(v.shape)) if v.dtype.kind in "fc" else None,
                 )
                 for v in first.values()
             ],
@@ -64,8 +86,14 @@ def alike_maps(draw: st.DrawFn, count: int = 3) -> list[CriticalityMap]:
     return [first, *again]
 
 
-def variable(name: str = "u", states: Any = (0, 1, 2, 3), dtype: Any = "<f8", order: Any = "C") -> Variable:
-    return Variable(name, states, dtype, order)
+def variable(
+    name: str = "u",
+    states: Any = (0, 1, 2, 3),
+    dtype: Any = "<f8",
+    order: Any = "C",
+    magnitudes: Any = None,
+) -> Variable:
+    return Variable(name, states, dtype, order, magnitudes)
 
 
 # Variables --------------------------------------------------------------------------------------------------
@@ -95,7 +123,18 @@ def test_a_variable_cannot_be_changed() -> None:
     u = variable(states=given_states)
     given_states[:] = DEAD
     assert u.critical.all()
-    for array in (u.states, u.critical, u.uncritical, variable(states=0).critical):
+    given_magnitudes = np.ones(3, np.float32)
+    with_magnitudes = Variable("u", given_states, "<f8", magnitudes=given_magnitudes)
+    given_magnitudes[:] = 5
+    assert with_magnitudes.magnitudes is not None
+    assert (with_magnitudes.magnitudes == 1).all()
+    for array in (
+        u.states,
+        u.critical,
+        u.uncritical,
+        variable(states=0).critical,
+        with_magnitudes.magnitudes,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 1
     with pytest.raises(AttributeError, match="immutable"):
@@ -135,6 +174,10 @@ def test_states_of_a_transposed_array_keep_their_indices() -> None:
             "cannot be written",
         ),
         ({"order": "A"}, "u", "expected 'C' or 'F'"),
+        ({"magnitudes": np.ones(3)}, "u", r"magnitudes: found shape \(3,\), expected \(4,\)"),
+        ({"magnitudes": [1.0, -1.0, 0.0, 2.0]}, "u", r"magnitudes: found -1.0, expected 0 or more"),
+        ({"magnitudes": [1, 1, 0, 2]}, "u", "magnitudes: found dtype int64, expected floating point"),
+        ({"magnitudes": np.ones(4), "dtype": "<i8"}, "u", "magnitudes: found dtype int64, expected real or"),
     ],
 )
 def test_a_wrong_argument_is_named(arguments: dict[str, Any], key: str, said: str) -> None:
@@ -155,6 +198,30 @@ def test_variables_compare_and_pickle(u: Variable) -> None:
         other.flat[0] ^= 1
         assert Variable(u.name, other, u.dtype, u.order) != u
     assert u != "u"
+
+
+@settings(deadline=None)
+@given(variables_with_magnitudes())
+def test_variables_with_other_magnitudes_differ(u: Variable) -> None:
+    assert u.magnitudes is not None
+    assert Variable(u.name, u.states, u.dtype, u.order, u.magnitudes) == u
+    assert Variable(u.name, u.states, u.dtype, u.order) != u
+    if u.size:
+        other = np.array(u.magnitudes)
+        other.flat[0] = 1 if np.isnan(other.flat[0]) else np.nan
+        assert Variable(u.name, u.states, u.dtype, u.order, other) != u
+
+
+def test_magnitudes_neither_vanish_nor_become_infinite_in_single_precision() -> None:
+    given_magnitudes = np.array([0.0, 1e-300, 0.1, 1e300, np.inf, np.nan])
+    kept = Variable("u", np.zeros(6, int), "<f8", magnitudes=given_magnitudes).magnitudes
+    assert kept is not None
+    assert kept.dtype == np.float32
+    assert ((kept == 0) == (given_magnitudes == 0)).all()
+    assert (np.isinf(kept) == np.isinf(given_magnitudes)).all()
+    assert (np.isnan(kept) == np.isnan(given_magnitudes)).all()
+    assert kept[2] == np.float32(0.1)
+    assert kept[0] < kept[1] < kept[2] < kept[3] < kept[4]
 
 
 # The mapping ------------------------------------------------------------------------------------------------
@@ -269,6 +336,18 @@ def test_union_is_a_lattice_and_critical_in_one_is_critical_in_all(maps: list[Cr
     assert a.union(b).union(c).provenance == together.provenance
 
 
+def test_union_keeps_the_largest_magnitude_that_all_maps_know() -> None:
+    def of(*magnitudes: Any) -> CriticalityMap:
+        return CriticalityMap([Variable("u", [0, 1, 0], "<f8", magnitudes=m) for m in magnitudes])
+
+    nan = np.nan
+    together = of([1.0, 0.0, 2.0]).union(of([0.5, 3.0, nan]), of([0.0, 0.0, 4.0]))
+    expected = Variable("u", [0, 1, 0], "<f8", magnitudes=[1.0, 3.0, nan])
+    assert together["u"] == expected
+    assert of([1.0, 0.0, 2.0]).union(of(None))["u"].magnitudes is None
+    assert of([1.0, 0.0, 2.0]).union(of([1.0, 0.0, 2.0]), of(None))["u"].magnitudes is None
+
+
 def test_union_with_nothing_is_the_map_itself() -> None:
     m = CriticalityMap([variable()], {"engine": "trace"})
     assert m.union() == m
@@ -316,7 +395,8 @@ def test_comparison_counts() -> None:
 def test_comparison_agrees_with_equality(maps: list[CriticalityMap]) -> None:
     one, other = maps
     result = one.compare(other)
-    assert result.identical == (one == other)
+    assert result.identical == all(np.array_equal(one[name].states, other[name].states) for name in one)
+    assert result.identical or one != other
     assert one.compare(one).identical
     for row in result.rows:
         assert row.both + row.only_self + row.only_other + row.neither == row.elements
@@ -371,6 +451,41 @@ def test_a_map_file_is_small_reproducible_and_readable_without_this_package(tmp_
     assert packed.size == 250_000
     by_hand = np.array([packed[e // 4] >> 2 * (e % 4) & 3 for e in range(19_990, 20_010)])
     assert by_hand.tolist() == [DEAD] * 10 + [CRITICAL] * 10
+
+
+def test_magnitudes_make_a_map_of_version_2_readable_without_this_package(tmp_path: Path) -> None:
+    u = Variable("u", [[0, 1], [2, 0]], "<f8", "F", [[0.5, 0.0], [0.0, 2.0]])
+    CriticalityMap([u, variable("step", 0, "<i8")]).save(tmp_path / "m")
+    with np.load(tmp_path / "m", allow_pickle=False) as archive:
+        assert sorted(archive.files) == [
+            "magnitudes.0", "provenance", "scr_crit_map", "states.0", "states.1", "variables"
+        ]  # fmt: skip
+        assert int(archive["scr_crit_map"]) == 2
+        entries = json.loads(archive["variables"].tobytes())
+        assert [entry["magnitudes"] for entry in entries] == [True, False]
+        assert archive["magnitudes.0"].dtype == "<f4"
+        assert archive["magnitudes.0"].tolist() == [0.5, 0.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("name", make_map_golden.cases())
+def test_golden_maps_are_read_and_a_map_is_still_written_like_them(name: str, tmp_path: Path) -> None:
+    golden, expected = make_map_golden.FOLDER / name, make_map_golden.cases()[name]
+    loaded = CriticalityMap.load(golden)
+    assert loaded == expected
+    assert loaded.provenance == expected.provenance
+    loaded.save(tmp_path / name)
+    with np.load(golden) as one, np.load(tmp_path / name) as other:
+        assert sorted(one.files) == sorted(other.files)
+        for member in one.files:
+            assert one[member].dtype == other[member].dtype
+            assert one[member].shape == other[member].shape
+            assert one[member].tobytes() == other[member].tobytes(), member
+
+
+def test_a_golden_map_is_never_made_again(tmp_path: Path) -> None:
+    (tmp_path / "map-v1.npz").write_bytes(b"as it is")
+    assert make_map_golden.make(tmp_path) == [tmp_path / "map-v2.npz"]
+    assert (tmp_path / "map-v1.npz").read_bytes() == b"as it is"
 
 
 def test_saving_replaces_a_file_and_obeys_the_umask(tmp_path: Path) -> None:
@@ -441,7 +556,10 @@ MISSING = object()
     ("member", "value", "key", "said"),
     [
         ("scr_crit_map", MISSING, "scr_crit_map", "something else"),
-        ("scr_crit_map", np.int64(2), "scr_crit_map", "found format version 2, expected at most 1"),
+        ("scr_crit_map", np.int64(3), "scr_crit_map", "found format version 3, expected at most 2"),
+        ("scr_crit_map", np.int64(2), "variables[0]", "name, shape, dtype, order and magnitudes"),
+        ("variables", as_json([{**GOOD_ENTRY, "magnitudes": True}]), "variables[0]", "dtype and order"),
+        ("magnitudes.0", np.zeros(5, "<f4"), "magnitudes.0", "no map has"),
         ("scr_crit_map", np.int64(0), "scr_crit_map", "expected 1 or more"),
         ("scr_crit_map", np.float64(1), "scr_crit_map", "expected one integer"),
         ("scr_crit_map", np.ones(2, int), "scr_crit_map", "expected one integer"),
@@ -502,6 +620,52 @@ def test_each_kind_of_damage_names_path_and_key(
     assert caught.value.key == key
 
 
+@pytest.mark.parametrize(
+    ("member", "value", "key", "said"),
+    [
+        ("scr_crit_map", np.int64(1), "variables[0]", "name, shape, dtype and order"),
+        ("scr_crit_map", np.int64(3), "scr_crit_map", "found format version 3, expected at most 2"),
+        ("variables", as_json([{**GOOD_ENTRY, "magnitudes": 1}]), "variables[0].magnitudes", "true or false"),
+        ("variables", as_json([GOOD_ENTRY]), "variables[0]", "dtype, order and magnitudes"),
+        ("variables", as_json([{**GOOD_ENTRY, "magnitudes": False}]), "magnitudes.0", "no map has"),
+        (
+            "variables",
+            as_json([{**GOOD_ENTRY, "magnitudes": True, "dtype": "<i8"}]),
+            "u",
+            "expected real or complex",
+        ),
+        ("magnitudes.0", MISSING, "magnitudes.0", "missing"),
+        ("magnitudes.0", np.zeros(5), "magnitudes.0", "expected float32 of one dimension"),
+        ("magnitudes.0", np.zeros(5, ">f4"), "magnitudes.0", "expected float32 of one dimension"),
+        ("magnitudes.0", np.zeros((1, 5), "<f4"), "magnitudes.0", "expected float32 of one dimension"),
+        ("magnitudes.0", np.zeros(4, "<f4"), "magnitudes.0", r"found 4 numbers, expected 5 for shape \(5,\)"),
+        ("magnitudes.0", np.array([0, 0, -1, 0, 0], "<f4"), "u", "found -1.0, expected 0 or more"),
+        ("magnitudes.1", np.zeros(1, "<f4"), "magnitudes.1", "no map has"),
+    ],
+)
+def test_each_kind_of_damage_to_magnitudes_names_path_and_key(
+    tmp_path: Path, member: str, value: Any, key: str, said: str
+) -> None:
+    good = Variable("u", [0, 1, 2, 3, 1], "<f8", magnitudes=[1.0, 0.0, 0.5, np.nan, 2.0])
+    members = members_of(CriticalityMap([good]), tmp_path)
+    members[member] = value
+    if value is MISSING:
+        del members[member]
+    np.savez_compressed(tmp_path / "bad.npz", **members)
+    with pytest.raises(MapError, match=said) as caught:
+        CriticalityMap.load(tmp_path / "bad.npz")
+    assert caught.value.path == str(tmp_path / "bad.npz")
+    assert caught.value.key == key
+
+
+def test_version_2_is_for_maps_with_magnitudes(tmp_path: Path) -> None:
+    members = members_of(CriticalityMap([]), tmp_path)
+    np.savez_compressed(tmp_path / "bad.npz", **{**members, "scr_crit_map": np.int64(2)})
+    with pytest.raises(MapError, match="version 2 without any magnitudes") as caught:
+        CriticalityMap.load(tmp_path / "bad.npz")
+    assert caught.value.key == "scr_crit_map"
+
+
 def test_a_name_that_occurs_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     members = members_of(CriticalityMap([variable("a"), variable("b")]), tmp_path)
     entry = {**GOOD_ENTRY, "shape": [4]}
@@ -542,11 +706,14 @@ def test_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
     assert caught.value.key == "states.0"
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[CriticalityMap, bytes, Path]:
-    m = CriticalityMap(
-        [variable("u", np.arange(60).reshape(3, 4, 5) % 4), variable("p", [0, 2], PARTICLE)], {"steps": 2}
-    )
+@pytest.fixture(scope="module", params=[1, 2], ids=["version 1", "version 2"])
+def sound(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> tuple[CriticalityMap, bytes, Path]:
+    u = variable("u", np.arange(60).reshape(3, 4, 5) % 4)
+    if request.param == 2:
+        u = Variable(u.name, u.states, u.dtype, u.order, np.arange(60.0).reshape(3, 4, 5) / 7)
+    m = CriticalityMap([u, variable("p", [0, 2], PARTICLE)], {"steps": 2})
     path = tmp_path_factory.mktemp("sound") / "m.npz"
     m.save(path)
     return m, path.read_bytes(), path

@@ -81,7 +81,7 @@ def faults(run_ranks: Any) -> dict[str, list[Any]]:
 
 ONE_FAILS = {
     "program_raises_on_one_rank": (2, "ZeroDivisionError", "no such cell"),
-    "trace_fails_on_one_rank_before_a_collective": (0, "ProfileError", "writes into a traced array"),
+    "trace_fails_on_one_rank_before_a_collective": (0, "ProfileError", "a traced value is pickled"),
     "analysis_fails_on_one_rank": (2, "ProfileError", "computes something else when it is traced"),
     "program_ends_itself_on_one_rank": (0, "SystemExit", "3"),
     "state_is_wrong_on_one_rank": (2, "ProfileError", "expected an array or scalar"),
@@ -105,7 +105,7 @@ ALL_FAIL = {
     "message_crosses_steps": "complete all communication within the step",
     "no_communicator_is_given": "communicates over 3 ranks, and is profiled as a serial one",
     "communicator_is_too_small": "some of which do not take part",
-    "options_differ": "(at, steps, control, validate) is (None, 2, 'sink', 'poison') here and (None, 1,",
+    "options_differ": "is (None, 2, 'sink', 'poison', 'dependence', 'structure', 0) here and (None, 1, ",
     "traced_values_go_by_plain_mpi4py": "communicate through scr_critplugin.mpi.Comm",
     "method_without_a_rule": "scan was given values of the traced state, and there is no rule",
     "probing": "iprobe is not supported while a program is profiled",

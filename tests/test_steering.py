@@ -25,7 +25,7 @@ def start(seed: int = 0) -> State:
         "x": rng.random(N) - 0.3,
         "y": rng.random(N),
         "i": rng.integers(0, N, N),
-        "k": np.array(seed % N),
+        "k": np.array([seed % N]),
         "n": np.arange(N) % 2 == seed % 2,
     }
 
@@ -54,15 +54,15 @@ def matter(step: Step, state: State) -> dict[str, set[int]]:
 
 
 def element(s: State) -> None:
-    s["y"][:] = s["table"][s["k"]]
+    s["y"][:] = s["table"][s["k"][0]]
 
 
 def row_by_tuple(s: State) -> None:
-    s["y"][:] = s["table"][s["k"], :]
+    s["y"][:] = s["table"][s["k"][0], :]
 
 
 def slice_bound(s: State) -> None:
-    s["y"][:2] = s["x"][s["k"] % 3 : s["k"] % 3 + 2]
+    s["y"][:2] = s["x"][s["k"][0] % 3 : s["k"][0] % 3 + 2]
 
 
 def pairs(s: State) -> None:
@@ -70,16 +70,16 @@ def pairs(s: State) -> None:
 
 
 def with_fixed_axis(s: State) -> None:
-    s["y"][:3] = s["table"][1:4, s["k"]]
+    s["y"][:3] = s["table"][1:4, s["k"][0]]
 
 
 def write_by_tuple(s: State) -> None:
-    s["table"][s["k"], 1:] = s["x"][1:]
+    s["table"][s["k"][0], 1:] = s["x"][1:]
     s["y"][:] = s["table"][2]
 
 
 def taken(s: State) -> None:
-    s["y"][:] = np.take(s["table"], s["k"], axis=0)
+    s["y"][:] = np.take(s["table"], s["k"][0], axis=0)
 
 
 def selected_sum(s: State) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 RUN = Path(__file__).with_name("run.py")
+PROFILE_COST = Path(__file__).with_name("profile_cost.py")
 
 
 def test_bench_reports_every_pattern(tmp_path: Path) -> None:
@@ -21,3 +22,20 @@ def test_bench_reports_every_pattern(tmp_path: Path) -> None:
     assert all({"limit", "whole copy", "pack", "unpack", "numpy"} <= set(row) for row in seconds.values())
     assert all(name in ran.stdout for name in ("pattern", "limit", "pack"))
     assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
+
+
+def test_profile_cost_reports_the_kernels_asked_for(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    words = ["--class", "S", "--kernel", "MG", "--kernel", "FT", "--repeats", "1", "--json", str(figures)]
+    ran = subprocess.run(
+        [sys.executable, str(PROFILE_COST), *words], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    seconds = json.loads(figures.read_text())["seconds"]
+    assert list(seconds) == ["S"]
+    assert list(seconds["S"]) == ["MG", "FT"]
+    for row in seconds["S"].values():
+        assert set(row) == {"step", "record", "sweep", "profile", "percent_of_run"}
+        assert 0 < row["step"] < row["profile"]
+        assert row["percent_of_run"] == 100 * row["profile"] / (1000 * row["step"])
+    assert "of 1000 steps" in ran.stdout

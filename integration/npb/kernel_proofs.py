@@ -1,5 +1,7 @@
 """What the survey and the kernels' tests share: poison of chosen elements, and runs compared bit by bit.
 
+Poison of its own, with other noise and other integers than the package's: what both find is found twice.
+
 May import NumPy and `kernel`. Used by `survey` and ``integration/npb/test_*.py``.
 """
 
@@ -26,14 +28,23 @@ class Kernel(Protocol):
 
 
 def _bit_noise(values: NDArray[Any]) -> NDArray[Any]:
-    noise = np.random.default_rng(7).bytes(values.nbytes)
-    return np.frombuffer(noise, dtype=values.dtype)
+    if values.dtype.kind == "b":
+        return ~values
+    as_bytes = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    # Never zero, so that each byte becomes another one.
+    return (as_bytes ^ np.random.default_rng(7).integers(1, 256, as_bytes.size, dtype=np.uint8)).view(
+        values.dtype
+    )
 
 
 def _filled(value: float) -> Callable[[NDArray[Any]], NDArray[Any]]:
     def fill(values: NDArray[Any]) -> NDArray[Any]:
-        if values.dtype.kind in "fc":
+        if values.dtype.kind == "c":
+            return np.full_like(values, complex(value, value))
+        if values.dtype.kind == "f":
             return np.full_like(values, value)
+        if values.dtype.kind == "b":
+            return ~values
         # Integers have no NaN: their extremes are the worst there is.
         return np.full_like(
             values, np.iinfo(values.dtype).min if np.isnan(value) else np.iinfo(values.dtype).max

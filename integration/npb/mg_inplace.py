@@ -4,11 +4,17 @@
 level, ghosts are copied within it, and `step` returns nothing. It shows that `profile` takes such programs as
 they are, and what that costs.
 
-May import NumPy and `mg`. Tests: ``integration/npb/test_mg_inplace.py``.
+``python integration/npb/mg_inplace.py [CLASS ...]`` measures it.
+
+May import NumPy, `mg` and the analysis. Tests: ``integration/npb/test_mg_inplace.py``.
 """
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -107,3 +113,61 @@ def _smooth(u: Array, residual: Array) -> None:
     inside += mg.SMOOTHER_FACE * (middle[:, :, :-2] + middle[:, :, 2:] + faces[:, :, 1:-1])
     inside += mg.SMOOTHER_EDGE * (edges[:, :, 1:-1] + faces[:, :, :-2] + faces[:, :, 2:])
     _exchange(u)
+
+
+# ---- what tracing costs ----
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of the fastest of several runs of one step: plainly and recorded, functional and in place."""
+
+    plain: float
+    recorded: float
+    plain_in_place: float
+    recorded_in_place: float
+
+    @property
+    def ratio(self) -> float:
+        """Recording the in-place step over recording the functional one."""
+        return self.recorded_in_place / self.recorded
+
+
+def cost(name: str, runs: int = 5) -> Cost:
+    """Cost of recording one step of MG of the class `name`, from the state after two steps."""
+    from scr_critplugin.analysis.program import Program
+
+    state = mg.run(mg.initial_state(name), 2)
+    functional, in_place = Program(mg.step, mg.output), Program(step, output)
+    return Cost(
+        _fastest(lambda: functional.advance(state), runs),
+        _fastest(lambda: functional.trace_step(state), runs),
+        _fastest(lambda: in_place.advance(state), runs),
+        _fastest(lambda: in_place.trace_step(state), runs),
+    )
+
+
+def _fastest(function: Callable[[], Any], runs: int) -> float:
+    found = []
+    for _ in range(runs):
+        start = time.process_time()
+        function()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def main(names: list[str]) -> None:
+    """Print `cost` of the classes `names`, in milliseconds of processor time."""
+    print("class   plain  recorded  in place: plain  recorded   ratio of recorded")
+    for name in names or ["S"]:
+        found = cost(name)
+        times = [found.plain, found.recorded, found.plain_in_place, found.recorded_in_place]
+        plain, recorded, plain_in_place, recorded_in_place = (1e3 * seconds for seconds in times)
+        print(
+            f"{name:5} {plain:7.1f} {recorded:9.1f} {plain_in_place:16.1f} {recorded_in_place:9.1f} "
+            f"{found.ratio:19.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -49,8 +49,9 @@ class Survey:
     verified : bool
         The official test accepts the plain run and every run that went on from poison.
     poison : str
-        "identical" if no fill in the uncritical elements at step `at` changed a bit of the output at the end
-        of the run; else what happened.
+        "identical" if no fill in the uncritical elements at step `at` changed a bit of the output, neither in
+        the profile nor at the end of the run; else what happened. `variables` then tell of the map that the
+        profile's own check had widened.
     variables : dict of str to Count
         Every variable of the state, in its order; empty if the profile was refused.
     where : dict of str to tuple of str
@@ -122,6 +123,8 @@ def survey(kernel: Kernel, class_name: str) -> Survey:
     poison, still_verified = _poison(kernel, middle, masks, end, steps - at)
     counts = {name: Count(mask.size, int(mask.sum())) for name, mask in masks.items()}
     where = {name: tuple(_regions(variable)) for name, variable in found.map.items()}
+    if found.poison is not None and found.poison.outcome != IDENTICAL:
+        poison = str(found.poison)
     return Survey(verified and still_verified, poison, counts, where, at, steps, seconds, before + after)
 
 
@@ -144,8 +147,12 @@ def _poison(kernel: Kernel, middle: State, masks: Masks, end: State, steps: int)
     differing, verified = [], True
     with np.errstate(all="ignore"):
         for fill in FILLS:
-            other = module.run(poisoned(middle, masks, fill), steps)
-            verified = verified and bool(module.verify(other).verified)
-            if list(bits_of(module.output(other))) != expected:
-                differing.append(fill)
+            try:
+                other = module.run(poisoned(middle, masks, fill), steps)
+                same = list(bits_of(module.output(other))) == expected
+                accepted = bool(module.verify(other).verified)
+            except (ArithmeticError, LookupError, ValueError) as error:  # LinAlgError is a ValueError
+                return f"{fill} ended the run: {type(error).__name__}: {error}", False
+            verified = verified and accepted
+            differing += [] if same else [fill]
     return (f"{', '.join(differing)} changed the output" if differing else IDENTICAL), verified

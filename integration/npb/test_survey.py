@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import shares
 import survey as survey_module
+from autograd.tracer import getval
 from suite import CLASS_NAMES, KERNELS
 from survey import IDENTICAL, Count, survey
 
@@ -237,14 +238,38 @@ def test_a_wrong_mask_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.variables["r"].uncritical == 10544
 
 
+def test_a_run_that_poison_ends_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key beyond all buckets cannot be counted."""
+    monkeypatch.setattr(survey_module, "profile", with_more_uncritical("key_array", 1000))
+    found = survey(KERNELS["IS"], "S")
+    assert found.poison.startswith("nan ended the run: ")
+    assert not found.verified
+    assert not found.passed
+
+
+def test_a_widened_map_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output that reads behind the coarse levels of MG's u, unseen by the tracer."""
+
+    def with_hidden_output(step: Any, state: Any, output: Any, **options: Any) -> Profile:
+        return profile(step, state, lambda s: [output(s), getval(s["u"])[46450]], **options)
+
+    monkeypatch.setattr(survey_module, "profile", with_hidden_output)
+    found = survey(KERNELS["MG"], "S")
+    assert found.verified
+    assert "Now critical: 1 of u" in found.poison
+    assert not found.passed
+    assert found.variables["u"].uncritical == 7175
+    assert found.to_json_dict()["poison"] == found.poison
+
+
 def test_a_refused_profile_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Profile:
-        raise ProfileError("found uncritical are not")
+        raise ProfileError("the run cannot be repeated")
 
     monkeypatch.setattr(survey_module, "profile", refuse)
     found = survey(KERNELS["MG"], "S")
     assert found.verified
-    assert found.poison == "found uncritical are not"
+    assert found.poison == "the run cannot be repeated"
     assert found.variables == {}
     assert not found.passed
 

@@ -3,50 +3,41 @@
 `TracedArray` is autograd's `ArrayBox` with three additions: the operators and attributes of arrays that
 autograd leaves out; a record (`Tape.leave`) wherever Python or NumPy takes the bare value (``bool``, ``int``,
 ``float``, an index, an array conversion, an attribute unknown here); and a `Memory`, shared by all views of
-the same elements, so that it can be written to (`writes`). With ``__array_function__`` it also takes part in
-calls of plain ``numpy``.
+the same elements, so that it can be written to (`writes`). Operators and calls of plain ``numpy`` are in
+`dispatch`; `recording` switches autograd to this class.
 
 The bare value is a read-only view of the memory, always up to date. A function that writes into it without
-the knowledge of this module raises; what leaves the data flow as an array is a copy.
+the knowledge of this module raises; what leaves the data flow as an array is a copy. Code that cannot be
+followed but must write is lent the memory itself (`lent`).
 
-`recording` switches autograd to this class, and only inside its block.
-
-May import autograd, `memory`, `namespaces`, `tape` and `writes`. Tests: ``tests/test_dependence.py``,
-``tests/test_inplace.py``.
+May import autograd, `memory`, `tape` and `writes`. Tests: ``tests/test_dependence.py``,
+``tests/test_inplace.py``, ``tests/test_inplace_constructs.py``.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import autograd.numpy as anp
-import autograd.tracer
 import numpy as np
-from autograd.numpy import numpy_wrapper
 from autograd.numpy.numpy_boxes import ArrayBox
-from autograd.tracer import Box, getval, isbox, new_box, trace_primitives_map, trace_stack
+from autograd.tracer import Box, getval, isbox
 
 from scr_critplugin.analysis import writes
 from scr_critplugin.analysis.memory import ACCUMULATORS, Memory, memory_of
-from scr_critplugin.analysis.namespaces import plain_numpy_of
 from scr_critplugin.analysis.rules import getitem_where
-from scr_critplugin.analysis.tape import DependenceNode, Tape
-from scr_critplugin.errors import ProfileError
+from scr_critplugin.analysis.tape import DependenceNode
 
 _METADATA = {"nbytes", "itemsize", "strides", "flags"}
-_OF_LISTS = {
-    np.concatenate: anp.concatenate,
-    np.stack: anp.stack,
-    np.vstack: anp.vstack,
-    np.hstack: anp.hstack,
-    np.column_stack: anp.column_stack,
-}
-"""Functions that take a list of arrays: autograd looks for traced arguments at top level only."""
+_WITH_OUT = (
+    *("all", "any", "argmax", "argmin", "clip", "compress", "cumprod", "cumsum", "max", "mean", "min"),
+    *("prod", "ptp", "round", "std", "sum", "take", "trace", "var"),
+)
+"""Methods with a parameter `out`, which NumPy has as functions too."""
 
 
 class TracedArray(ArrayBox):  # type: ignore[misc]
@@ -78,6 +69,18 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
             self._recorded = memory.load(self._value)
             self._seen = memory.version
         return self._recorded
+
+    def shown_as(self, part: Any) -> Any:
+        """`part`, a view that NumPy made of the bare value, as a traced array; a bare copy without memory."""
+        if self._memory is not None:
+            return self._view(part)
+        self._leave("array")
+        return part.copy()
+
+    def give_back(self) -> None:
+        """Nothing that cannot be followed holds the memory any longer."""
+        if self._memory is not None:
+            self._memory.lent -= 1
 
     def _view(self, part: Any) -> TracedArray:
         """Another view of the same memory. It is recorded when it is used."""
@@ -117,8 +120,8 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     def _frozen(self, kind: str) -> Any:
         """The bare value as it is now. A single integer or truth value is noted: programs decide on these."""
         if np.ndim(getval(self._value)) == 0 and np.result_type(getval(self._value)).kind in "biu":
-            return self._taken(kind, _snapshot)
-        return _snapshot(self._leave(kind))
+            return self._taken(kind, snapshot)
+        return snapshot(self._leave(kind))
 
     def __bool__(self) -> bool:
         return bool(self._taken("bool", bool))
@@ -175,7 +178,7 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     # ---- writing ----
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        index, steered = _written_index(index, "argument of __setitem__")
+        index, steered = written_index(index, "argument of __setitem__")
         writes.assign(self, index, value, steered=steered)
 
     def fill(self, value: Any) -> None:
@@ -186,6 +189,33 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         """Sort in place."""
         self[...] = anp.sort(self, axis, kind)
 
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect") -> None:
+        """Sort partially, in place."""
+        self[...] = anp.partition(self, kth, axis, kind)
+
+    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
+        """Set elements of the flattened array."""
+        np.put(self, indices, values, mode=mode)  # type: ignore[arg-type]
+
+    @property
+    def flat(self) -> Flat:
+        """The elements in C order, to be read and written by index."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        Flat(self)[...] = value
+
+    @property
+    def ctypes(self) -> Any:
+        """NumPy's `ctypes` attribute: whoever uses it may read and write the memory (see `lent`)."""
+        return lent(self, "call of a function through ctypes").ctypes
+
+    @property
+    def data(self) -> Any:
+        """The buffer: whoever uses it may read and write the memory (see `lent`)."""
+        return lent(self, "call of a function through a buffer").data
+
     def __copy__(self) -> Any:
         return self.copy()
 
@@ -195,8 +225,7 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise ProfileError(
             "a traced value is pickled, so what becomes of it cannot be followed. To send it to another "
-            "rank, "
-            "communicate through scr_critplugin.mpi.Comm"
+            "rank, communicate through scr_critplugin.mpi.Comm"
         )
 
     # ---- what autograd's ArrayBox lacks ----
@@ -213,7 +242,7 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         part = self._value[index]
         if type(part) is not np.ndarray:
             # A single element is a copy of what is there now.
-            return _boxed(part, self._trace, memory.load(self._value[writes.whole_index(index)]))
+            return boxed(part, self._trace, memory.load(self._value[writes.whole_index(index)]))
         return self._view(part) if part.size else _getitem(self, index)
 
     def __iter__(self) -> Iterator[Any]:
@@ -268,149 +297,76 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
             return self._view(self._value.transpose(*axes))
         return anp.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
-    def dot(self, other: Any) -> Any:
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """Another view of the same memory, perhaps with its elements cut in parts."""
+        if self._memory is None or type is not None:
+            return bare(self).view(dtype, *(() if type is None else (type,)))
+        return self._view(self._value if dtype is None else self._value.view(dtype))
+
+    def __matmul__(self, other: Any) -> Any:
+        reflected = getattr(other, "__rmatmul__", None)
+        if reflected is not None and not isinstance(other, (ArrayBox, np.ndarray)):
+            return reflected(self)
+        return anp.matmul(self, other)
+
+    def dot(self, other: Any, out: Any = None) -> Any:
         """Dot product."""
-        return anp.dot(self, other)
-
-    # ---- NumPy's dispatch ----
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return anp
-
-    def __array_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        if function in writes.CHANGING or function is np.copyto:
-            return _call_that_writes(function, args, kwargs)
-        if kwargs.get("out") is not None:
-            return _call_into(function, args, kwargs)
-        if function in _OF_LISTS:
-            return _OF_LISTS[function](*args, **kwargs)
-        if function in numpy_wrapper.notrace_functions:
-            return function(*map(getval, args), **kwargs)
-        wrapped = trace_primitives_map.get(function)
-        if wrapped is not None and any(isbox(arg) for arg in args):
-            return wrapped(*args, **kwargs)
-        return function(*_bare(args), **_bare(kwargs))
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        outs = kwargs.pop("out", None)
-        if method == "at":
-            target, index, *values = inputs
-            index, steered = _written_index(index, f"argument of {ufunc.__name__}.at")
-            if isinstance(target, TracedArray):
-                return writes.ufunc_at(ufunc, target, index, values, steered=steered)
-            return ufunc.at(target, index, *_bare(values))
-        if outs is not None and method == "__call__":
-            return writes.ufunc_into(ufunc, inputs, outs, kwargs, _bare)
-        if outs is not None and any(isbox(out) for out in outs):
-            raise ProfileError(
-                f"{ufunc.__name__}.{method} writes into a traced array, which is not supported. Assign its "
-                "result instead"
-            )
-        if method == "__call__" and ufunc in trace_primitives_map:
-            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
-        reduction = _REDUCTIONS.get((ufunc, method))
-        if reduction is not None and kwargs.keys() <= {"axis", "keepdims"}:
-            return reduction(*inputs, **{"axis": 0, **kwargs})
-        into = {} if outs is None else {"out": outs}
-        return getattr(ufunc, method)(*_bare(inputs), **_bare(kwargs), **into)
-
-
-_REDUCTIONS: dict[tuple[Any, str], Callable[..., Any]] = {
-    (np.add, "reduce"): anp.sum,
-    (np.multiply, "reduce"): anp.prod,
-    (np.maximum, "reduce"): anp.max,
-    (np.minimum, "reduce"): anp.min,
-    (np.add, "accumulate"): anp.cumsum,
-    (np.multiply, "accumulate"): anp.cumprod,
-}
-
-
-def _call_that_writes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    target, *rest = args
-    if not isinstance(target, TracedArray):
-        return function(target, *_bare(rest), **_bare(kwargs))
-    if function is np.copyto:
-        return writes.copy_to(target, *rest, **kwargs)
-    return writes.change(function, target, _bare(rest), _bare(kwargs))
-
-
-def _call_into(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call with ``out=``: the result, then a copy of it."""
-    options = {name: value for name, value in kwargs.items() if name != "out"}
-    out, result = kwargs["out"], function(*args, **options)
-    if isinstance(out, TracedArray):
-        writes.copy_to(out, result)
-    else:
-        np.copyto(out, _bare(result), casting="same_kind")
-    return out
+        return anp.dot(self, other) if out is None else np.dot(self, other, out=out)
 
 
 _getitem = ArrayBox.__getitem__
 
 
-def _binary(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    return lambda self, other: function(self, other)
+def _with_out(name: str) -> Callable[..., Any]:
+    without, function = getattr(ArrayBox, name, None), getattr(np, name)
+
+    def method(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
+        if without is not None and kwargs.get("out") is None:
+            return without(self, *args, **kwargs)
+        return function(self, *args, **kwargs)
+
+    return method
 
 
-def _reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    return lambda self, other: function(other, self)
-
-
-def _in_place(name: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    def operate(self: TracedArray, other: Any) -> Any:
-        if not isinstance(self._value, np.ndarray) or not self._value.size:
-            # Numbers do not change, and there is nothing to change in an empty array.
-            return function(self, other)
-        return getattr(np, name)(self, other, out=self)
-
-    return operate
-
-
-for _name, _function in {
-    "add": anp.add,
-    "sub": anp.subtract,
-    "mul": anp.multiply,
-    "truediv": anp.true_divide,
-    "floordiv": anp.floor_divide,
-    "mod": anp.mod,
-    "pow": anp.power,
-    "matmul": anp.matmul,
-    "and": anp.bitwise_and,
-    "or": anp.bitwise_or,
-    "xor": anp.bitwise_xor,
-    "lshift": anp.left_shift,
-    "rshift": anp.right_shift,
-}.items():
-    setattr(TracedArray, f"__i{_name}__", _in_place(_function.__name__, _function))
-for _name, _function in {
-    "floordiv": anp.floor_divide,
-    "divmod": anp.divmod,
-    "and": anp.bitwise_and,
-    "or": anp.bitwise_or,
-    "xor": anp.bitwise_xor,
-    "lshift": anp.left_shift,
-    "rshift": anp.right_shift,
-}.items():
-    setattr(TracedArray, f"__{_name}__", _binary(_function))
-    setattr(TracedArray, f"__r{_name}__", _reflected(_function))
-TracedArray.__rmod__ = _reflected(anp.mod)
-TracedArray.__invert__ = lambda self: anp.invert(self)
-TracedArray.__pos__ = lambda self: anp.positive(self)
+for _name in _WITH_OUT:
+    setattr(TracedArray, _name, _with_out(_name))
 
 Box.types.add(TracedArray)
 
 
+class Flat:
+    """Stands for ``ndarray.flat`` of a traced array."""
+
+    def __init__(self, array: TracedArray) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        found = anp.ravel(self._array)[index]
+        return anp.copy(found) if np.ndim(getval(found)) else found
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        index, steered = written_index(index, "argument of __setitem__")
+        writes.change(writes.set_flat, self._array, (index, value), {}, steered=steered)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(anp.ravel(self._array))
+
+    def __len__(self) -> int:
+        return int(np.size(getval(self._array)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return anp.ravel(self._array).__array__(dtype, copy)
+
+
 def _taken_as_index(part: TracedArray) -> Any:
-    return part._taken("index", _snapshot)
+    return part._taken("index", snapshot)
 
 
 def _bare_index(index: Any, take: Callable[[TracedArray], Any] = _taken_as_index) -> Any:
     """`index` without traced values inside a tuple, list or slice: autograd unboxes only a bare one."""
     if isinstance(index, (tuple, list)):
         return type(index)(_bare_part(part, take) for part in index)
-    return _bare_part(index, take) if isinstance(index, slice) or _is_constant(index) else index
+    return _bare_part(index, take) if isinstance(index, slice) or is_constant(index) else index
 
 
 def _bare_part(part: Any, take: Callable[[TracedArray], Any]) -> Any:
@@ -423,15 +379,15 @@ def _bare_part(part: Any, take: Callable[[TracedArray], Any]) -> Any:
     return part
 
 
-def _written_index(index: Any, kind: str) -> tuple[Any, bool]:
+def written_index(index: Any, kind: str) -> tuple[Any, bool]:
     """The bare index of a write, and whether the state decides where it goes."""
-    steered = _varies(index)
+    steered = varies(index)
     if isinstance(index, TracedArray):
-        return _snapshot(index._leave(kind)), steered
+        return snapshot(index._leave(kind)), steered
     return _bare_index(index, lambda part: part._leave(kind)), steered
 
 
-def _varies(index: Any) -> bool:
+def varies(index: Any) -> bool:
     return any(True for _ in _varying(index))
 
 
@@ -442,11 +398,11 @@ def _varying(index: Any) -> Iterator[TracedArray]:
     if isinstance(index, (tuple, list)):
         for part in index:
             yield from _varying(part)
-    elif isinstance(index, TracedArray) and not _is_constant(index):
+    elif isinstance(index, TracedArray) and not is_constant(index):
         yield index
 
 
-def _is_constant(value: Any) -> bool:
+def is_constant(value: Any) -> bool:
     return isinstance(value, TracedArray) and getattr(value._node, "constant", False)
 
 
@@ -454,18 +410,41 @@ def _hash_of_number(value: Any) -> int:
     return hash(value[()] if isinstance(value, np.ndarray) else value)
 
 
-def _bare(value: Any) -> Any:
+def bare(value: Any, kind: str = "array") -> Any:
     """`value` with every traced array in it replaced by its bare value, each recorded as leaving."""
     if isinstance(value, TracedArray):
-        return _bare(_snapshot(value._leave("array")))
-    if isinstance(value, (tuple, list)):
-        return type(value)(_bare(member) for member in value)
+        return bare(snapshot(value._leave(kind)), kind)
+    return mapped(value, lambda member: bare(member, kind))
+
+
+def lent(value: Any, kind: str) -> Any:
+    """`value` with every traced array in it replaced by its memory, writable, each recorded as leaving.
+
+    What has no memory that may be written to is a copy that is read-only.
+    """
+    if isinstance(value, TracedArray):
+        memory = value._memory
+        if memory is None:
+            return bare(value, kind)
+        value._leave(kind)
+        return memory.lend(value._value)
+    return mapped(value, lambda member: lent(member, kind))
+
+
+def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+    """A tuple, list or dict with `function` applied to each member; anything else as it is."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(function, value))
+    if type(value) in (tuple, list):
+        return type(value)(map(function, value))
     if isinstance(value, dict):
-        return {key: _bare(member) for key, member in value.items()}
+        changed = copy.copy(value)
+        changed.update({key: function(member) for key, member in value.items()})
+        return changed
     return value
 
 
-def _snapshot(value: Any) -> Any:
+def snapshot(value: Any) -> Any:
     """A read-only copy of an array: later writes must not show in what has left the data flow."""
     return _read_only(value.copy()) if isinstance(value, np.ndarray) else value
 
@@ -476,73 +455,12 @@ def _read_only(value: Any) -> Any:
     return view
 
 
-def _boxed(value: Any, trace: int, node: Any) -> Any:
+def boxed(value: Any, trace: int, node: Any) -> Any:
     """What autograd puts around a result; numbers that do not depend on the state stay bare."""
     if isinstance(node, DependenceNode):
-        if isinstance(value, TracedArray) and _is_constant(value):
+        if isinstance(value, TracedArray) and is_constant(value):
             # Made inside a primitive of the program's own.
             value = np.array(value._value)
         if node.constant and not isinstance(value, (np.ndarray, TracedArray)):
             return value
     return TracedArray(value, trace, node)
-
-
-# ---- switching autograd over ----
-
-_SCALAR_TYPES = {bool, int, np.bool_, *(t for t in np.sctypeDict.values() if issubclass(t, np.number))}
-_OF_SHAPE = {
-    "shape",
-    "ndim",
-    "iscomplexobj",
-    "result_type",
-    "metadata",
-    "parse_einsum_input",
-    "isinstance",
-    "type",
-}
-
-
-@contextmanager
-def recording(*users: Any) -> Iterator[tuple[Tape, Callable[[str, Any], Any]]]:
-    """Trace inside the block: yields the tape, and a function that boxes a state variable given its name.
-
-    In the modules of the functions `users`, and those they use, arrays that NumPy makes can be written to.
-    """
-    tape = Tape()
-    mappings, top, getval_of_tracer = dict(Box.type_mappings), trace_stack.top, autograd.tracer.getval
-    # Not autograd's own new_trace: that does not unwind when the block raises.
-    trace_stack.top = trace = top + 1
-    try:
-        _switch_to_traced_arrays()
-        tape.box = lambda value, node: new_box(value, trace, node)
-        with plain_numpy_of(users, lambda value: new_box(value, trace, tape.constant(value))):
-            yield tape, lambda name, value: new_box(value, trace, tape.root(name, value))
-    finally:
-        tape.closed = True
-        trace_stack.top = top
-        Box.type_mappings.clear()
-        Box.type_mappings.update(mappings)
-        autograd.tracer.getval = getval_of_tracer
-
-
-def _switch_to_traced_arrays() -> None:
-    array_types = {value_type for value_type, box in Box.type_mappings.items() if box is ArrayBox}
-    # Comparisons, argsort and the like are traced too, so booleans and integers need boxes.
-    for value_type in array_types | _SCALAR_TYPES | {TracedArray}:
-        Box.type_mappings[value_type] = _boxed
-    autograd.tracer.getval = _getval_of_untraced_call
-
-
-def _getval_of_untraced_call(value: Any) -> Any:
-    """Stands in for the `getval` by which autograd's `notrace_primitive` takes values out of boxes.
-
-    autograd means functions without a derivative by it; they can depend on the value all the same.
-    """
-    function = sys._getframe(1).f_locals.get("f_raw")
-    name = getattr(function, "__name__", "function")
-    while isbox(value):
-        if isinstance(value, TracedArray) and name not in _OF_SHAPE:
-            value = value._leave(f"untraced {name}")
-        else:
-            value = value._value
-    return value if name in _OF_SHAPE else _snapshot(value)

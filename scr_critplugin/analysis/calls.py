@@ -11,11 +11,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from autograd.tracer import getval, isbox
+from numpy.typing import NDArray
 
 from scr_critplugin.analysis.masks import Shape, shape_of
 
@@ -28,7 +29,7 @@ class Shaped:
     dtype: np.dtype[Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Call:
     """One call: the raw function, its arguments, which of them were traced, and the result's shape.
 
@@ -59,27 +60,60 @@ class Call:
         return shape if isinstance(shape, tuple) else ()
 
 
+class Copies:
+    """Copies of arrays, one for all calls that take the same array with the same contents.
+
+    An index that a program makes once and uses in every iteration is copied once, not in every call.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
+
+    def of(self, array: NDArray[Any]) -> NDArray[Any]:
+        """A read-only copy of `array` as it is now."""
+        if array.size <= _TOO_SMALL_TO_SHARE:
+            return array.copy()
+        original, copy = self._made.get(id(array), (None, None))
+        # The original is kept too, so that its identity is not given to another array.
+        if original is not array or copy is None or not np.array_equal(array, copy):
+            copy = array.copy()
+            copy.flags.writeable = False
+            self._made[id(array)] = (array, copy)
+        return copy
+
+
+_TOO_SMALL_TO_SHARE = 64
+
+
 def shaped(value: Any) -> Shaped:
     """The `Shaped` that stands for `value`."""
+    if type(value) is np.ndarray:
+        return _shaped(value.shape, value.dtype)
     return Shaped(shape_of(value), getattr(value, "dtype", None))
 
 
-def remember(value: Any, *, values: bool) -> Any:
-    """What to keep of an untraced argument: a copy if its `values` matter, else the shape of its arrays.
+@lru_cache(maxsize=1024)
+def _shaped(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Shaped:
+    return Shaped(shape, dtype)
+
+
+def remember(value: Any, copies: Copies | None) -> Any:
+    """What to keep of an untraced argument: a copy if `copies` are given, else the shape of its arrays.
 
     Traced values inside it are kept bare: whatever the function did with them was recorded when it took them.
     """
+    if type(value) in _IMMUTABLE:
+        return value
     if isbox(value):
         value = getval(value)
     if isinstance(value, np.ndarray):
-        return value.copy() if values else shaped(value)
+        return shaped(value) if copies is None else copies.of(value)
     if isinstance(value, (tuple, list)):
-        return (
-            type(value)(remember(member, values=values) for member in value)
-            if _plain(value)
-            else shaped(value)
-        )
+        return type(value)([remember(member, copies) for member in value]) if _plain(value) else shaped(value)
     return value
+
+
+_IMMUTABLE = frozenset((int, float, complex, bool, str, slice, type(None), type(Ellipsis)))
 
 
 def _plain(value: Any) -> bool:

@@ -13,14 +13,22 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scr_critplugin.analysis.branches import Branch
+from scr_critplugin.analysis.collection import seldom_collecting
+from scr_critplugin.analysis.gradient import Gradient, gradient, united_gradients, with_magnitudes
 from scr_critplugin.analysis.history import record
-from scr_critplugin.analysis.poison import PoisonReport, check_by_poison
+from scr_critplugin.analysis.perturbation import PerturbationReport, perturb
+from scr_critplugin.analysis.perturbation import united as united_perturbations
+from scr_critplugin.analysis.poison import PoisonReport, check_by_poison, widened
+from scr_critplugin.analysis.poison import united as united_poison
 from scr_critplugin.analysis.program import Output, Program, State, Step
-from scr_critplugin.analysis.ranks import current, taking_part
+from scr_critplugin.analysis.ranks import Alone, current, taking_part
 from scr_critplugin.analysis.recurrence import states_of
 from scr_critplugin.analysis.sinks import Sink, sinks_of
 from scr_critplugin.analysis.union import (
@@ -63,7 +71,16 @@ class Profile:
     primitives : int
         Number of primitive calls on the tape of the first step.
     poison : PoisonReport or None
-        What was overwritten to check the map; None if that was switched off.
+        What was overwritten to check the map, and which elements that made critical; None if that was
+        switched off.
+    gradient : Gradient or None
+        How strongly the output responds to each element, with ``engine="gradient"``.
+    perturbation : PerturbationReport or None
+        What changing single elements showed, with ``engine="perturbation"``.
+    warnings : tuple of str
+        Functions that could not be followed, each with its place: compiled ones, conversions to ordinary
+        arrays, functions without a rule. All they were given is critical; each was also given as a
+        `ProfileWarning`. And what could not be checked.
     """
 
     map: CriticalityMap
@@ -75,8 +92,12 @@ class Profile:
     steps_swept: int
     primitives: int
     poison: PoisonReport | None
+    gradient: Gradient | None = None
+    perturbation: PerturbationReport | None = None
+    warnings: tuple[str, ...] = ()
 
 
+@seldom_collecting()
 def profile(
     step: Step,
     state: Mapping[str, Any] | Sequence[Mapping[str, Any]],
@@ -86,6 +107,9 @@ def profile(
     steps: int | None = None,
     control: Literal["sink", "report"] = "sink",
     validate: Literal["poison"] | None = "poison",
+    engine: Literal["dependence", "gradient", "perturbation"] = "dependence",
+    mask: Literal["structure", "gradient"] = "structure",
+    seed: int = 0,
     comm: Any = None,
 ) -> Profile:
     """Find which elements of `state` can influence the output.
@@ -122,7 +146,19 @@ def profile(
         index of a write) count in either case.
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
-        at every point, with the united map. One state a point is kept for that.
+        at every point, with the united map. Elements whose poison shows become critical; `Profile.poison`
+        tells. One state a point is kept for that.
+    engine : "dependence", "gradient" or "perturbation"
+        The element states are those of structural dependence. "gradient" also pulls random cotangents back
+        through the steps that were swept, and reports magnitudes, in `Profile.gradient` and in the map.
+        "perturbation" also changes sampled elements one at a time; those that the map would have called
+        uncritical and that change an output become critical.
+    mask : "structure" or "gradient"
+        "gradient", with that engine, makes critical elements of magnitude zero inert. The map is then good
+        for these states only, if at all: at another, the output may respond to them. Integers and booleans,
+        and elements whose derivative is unknown, keep their structural state.
+    seed : int
+        Of random cotangents, of the elements that are sampled, and of all noise.
     comm : mpi4py communicator, optional
         Profile a program that communicates, on all ranks of `comm` at once; each gets the map of its own
         state. The program must communicate by `scr_critplugin.mpi`. Default: a serial program.
@@ -137,8 +173,8 @@ def profile(
         The state or what step or output return is not as described; several inputs do not have the same
         variables; a write cannot be followed; the step
         computes something else when traced; state variables share memory that is written to;
-        its structure changes from step to step and `steps` is None; poison
-        reached the output. Exceptions of `step` and `output` themselves pass through unchanged.
+        its structure changes from step to step and `steps` is None; it does
+        not repeat itself. Exceptions of `step` and `output` themselves pass through unchanged.
 
     Notes
     -----
@@ -154,35 +190,64 @@ def profile(
     at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
     with taking_part(comm) as ranks:
-        ranks.refuse_differences("(at, steps, control, validate)", (at, steps, control, validate))
-        return _profiled(step, state, output, at, steps, control, validate)
+        options = (at, steps, control, validate, engine, mask, seed)
+        ranks.refuse_differences("(at, steps, control, validate, engine, mask, seed)", options)
+        return _profiled(step, state, output, *options)
 
 
 def _profiled(
-    step: Step, state: Any, output: Output, at: Any, steps: int | None, control: str, validate: str | None
+    step: Step,
+    state: Any,
+    output: Output,
+    at: Any,
+    steps: int | None,
+    control: str,
+    validate: str | None,
+    engine: str,
+    mask: str,
+    seed: int,
 ) -> Profile:
     _check_options(steps, control, validate)
+    _check_engine(engine, mask)
+    ranks = current()
+    if ranks.size > 1 and engine == "gradient":
+        raise ProfileError("gradients are not pulled across ranks; use another engine", key="engine")
     inputs, at_steps = checked_inputs(state), checked_steps(at)
     found: list[_Found] = []
     starts: list[State] = []
-    with ObservedProgram(step, output, steering_counts=control == "sink", agree=current().all) as program:
+    with ObservedProgram(step, output, steering_counts=control == "sink", agree=ranks.all) as program:
         for point, start in points_of(program, inputs, at_steps):
             program.start_at(point, len(inputs))
-            found.append(_profile_at(program, point, start, steps, validate=validate is not None))
-            if validate is not None:
+            at_point = _profile_at(program, point, start, steps, validate=validate is not None)
+            if engine == "gradient":
+                at_point.gradients.append(gradient(program, start, max(at_point.swept, 1), seed=seed))
+            found.append(at_point)
+            if validate is not None or engine == "perturbation":
                 starts.append(start)
-        variables = united([each.variables for each in found])
+        variables, magnitudes = united([each.variables for each in found]), None
+        if engine == "gradient":
+            together = united_gradients([each for at_point in found for each in at_point.gradients])
+            variables, magnitudes = with_magnitudes(variables, together, shrink=mask == "gradient")
         swept = max(each.swept for each in found)
-        poison = _poisoned(program, starts, variables, swept)
+        perturbation = poison = None
+        if engine == "perturbation":
+            variables, perturbation = _perturbed(program, starts, variables, swept, seed)
+        if validate == "poison":
+            variables, poison = _poisoned(program, starts, variables, swept, seed)
     sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
     branches = program.observed.branches.branches()
-    ranks = current()
+    unchecked = [words for each in found for words in each.unchecked]
+    warnings = tuple(dict.fromkeys([*program.observed.warnings, *unchecked]))
     provenance = {
         **_provenance(program, found, steps, control),
+        "engine": engine,
         **({"rank": ranks.rank, "ranks": ranks.size} if ranks.size > 1 else {}),
+        **_gradient_provenance(magnitudes, mask),
         "sinks": [str(sink) for sink in sinks],
         "branches": [str(branch) for branch in branches],
-        "poison": None if poison is None else {"fills": list(poison.fills), "steps": poison.steps},
+        "warnings": list(warnings),
+        "poison": None if poison is None else poison.to_json_dict(),
+        "perturbation": None if perturbation is None else perturbation.to_json_dict(),
     }
     return Profile(
         CriticalityMap(list(variables.values()), provenance),
@@ -194,6 +259,9 @@ def _profiled(
         swept,
         program.observed.primitives or 0,
         poison,
+        magnitudes,
+        perturbation,
+        warnings,
     )
 
 
@@ -206,6 +274,19 @@ def _check_options(steps: int | None, control: str, validate: str | None) -> Non
         raise ProfileError(f"control is {control!r}; expected 'sink' or 'report'", key="control")
     if validate not in ("poison", None):
         raise ProfileError(f"validate is {validate!r}; expected 'poison' or None", key="validate")
+
+
+def _check_engine(engine: str, mask: str) -> None:
+    if engine not in ("dependence", "gradient", "perturbation"):
+        raise ProfileError(
+            f"engine is {engine!r}; expected 'dependence', 'gradient' or 'perturbation'", key="engine"
+        )
+    if mask not in ("structure", "gradient") or (mask == "gradient" and engine != "gradient"):
+        raise ProfileError(
+            f"mask is {mask!r} with engine {engine!r}; expected 'structure', or 'gradient' with the engine "
+            "of that name",
+            key="mask",
+        )
 
 
 # ---- one point ----
@@ -223,6 +304,7 @@ class _Found:
     replayed: bool
     counters: tuple[str, ...]
     unchecked: tuple[str, ...]
+    gradients: list[Gradient] = field(default_factory=list)
 
 
 def _profile_at(program: Program, point: Point, start: State, steps: int | None, *, validate: bool) -> _Found:
@@ -243,14 +325,38 @@ def _profile_at(program: Program, point: Point, start: State, steps: int | None,
 # ---- all points ----
 
 
+def _perturbed(
+    program: Program, starts: Sequence[State], variables: dict[str, Variable], swept: int, seed: int
+) -> tuple[dict[str, Variable], PerturbationReport]:
+    """The map without the elements that single changes contradict, and what was changed."""
+    uncritical = _uncritical(variables)
+    reports = [
+        perturb(program, start, swept, uncritical=uncritical, seed=seed, comm=_others()) for start in starts
+    ]
+    report = united_perturbations(reports)
+    return widened(variables, report.contradictions), report
+
+
 def _poisoned(
-    program: Program, starts: Sequence[State], variables: Mapping[str, Variable], swept: int
-) -> PoisonReport | None:
-    uncritical = {name: variable.uncritical for name, variable in variables.items()}
-    report = None
+    program: Program, starts: Sequence[State], variables: dict[str, Variable], swept: int, seed: int
+) -> tuple[dict[str, Variable], PoisonReport]:
+    """The map without the elements whose poison shows at any of the points, and what was overwritten."""
+    reports = []
     for start in starts:
-        report = check_by_poison(program, start, uncritical, max(swept, 1))
-    return report
+        reports.append(
+            check_by_poison(program, start, _uncritical(variables), swept, seed=seed, comm=_others())
+        )
+        variables = widened(variables, reports[-1].guilty)
+    return variables, united_poison(reports)
+
+
+def _others() -> Alone | None:
+    """The ranks that run the program together, if they are several."""
+    return current() if current().size > 1 else None
+
+
+def _uncritical(variables: Mapping[str, Variable]) -> dict[str, NDArray[np.bool_]]:
+    return {name: variable.uncritical for name, variable in variables.items()}
 
 
 def _stationary(found: Sequence[_Found]) -> bool | None:
@@ -270,7 +376,6 @@ def _counters(found: Sequence[_Found]) -> tuple[str, ...]:
 def _provenance(program: Program, found: Sequence[_Found], steps: int | None, control: str) -> dict[str, Any]:
     at = sorted({each.point.at for each in found})
     return {
-        "engine": "dependence",
         "step": _full_name(program.step),
         "outputs": _full_name(program.output),
         "at": at[0] if len(at) == 1 else at,
@@ -294,6 +399,12 @@ def _provenance(program: Program, found: Sequence[_Found], steps: int | None, co
         "control": control,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _gradient_provenance(found: Gradient | None, mask: str) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {"engine": "gradient", "mask": mask, "gradient": found.to_json_dict()}
 
 
 def _full_name(function: Any) -> str:

@@ -68,11 +68,11 @@ def refuse_hidden_state(
     moved = [_moved(state, generator) for state in (after, start)]
     if any(_is_integer_array(value) for value in start.values()):
         # Integers may be anything, so that a program may rightly fail, hang or crash with others.
-        others = [_shuffled(state) for state in moved]
+        question = (Program.after_others, [_shuffled(state) for state in moved], start, with_output)
         limit = max(SHORT_LIMIT, PATIENCE * seconds)
-        _refuse_difference(expected, program.uncalled.answer((others, start, with_output), limit, apart=True))
+        _refuse_difference(expected, program.uncalled.answer(question, limit, apart=True))
     limit = max(LIMIT, PATIENCE * seconds)
-    answer = program.uncalled.answer((moved, start, with_output), limit)
+    answer = program.uncalled.answer((Program.after_others, moved, start, with_output), limit)
     _refuse_difference(expected, answer)
     failures = answer.result.failures if answer.kind == "done" else (answer.words,)
     if failures:
@@ -83,12 +83,12 @@ def refuse_hidden_state(
 
 def _refuse_failure(program: Program, state: State, limit: float) -> None:
     """Raise if the program fails from `state` in a copy in which it was not called, and only there."""
-    question = ((), state, False)
+    question = (Program.after_others, (), state, False)
     answer = program.uncalled.answer(question, limit) if program.uncalled else Answer("lost")
     if answer.kind != "raised":
         return
     # Some libraries do not work in any copy.
-    with ProcessCopy(program.after_others) as called:
+    with ProcessCopy(program.answer) as called:
         if called.answer(question, limit).kind == "done":
             raise _hidden(f"where it was not called, it fails ({answer.words})", None)
 

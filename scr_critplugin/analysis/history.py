@@ -4,7 +4,7 @@ Steps are recorded until their structure is seen to repeat, and then stand for a
 not repeat, each step is recorded when its turn comes, from the last to the first, so that one tape is
 alive at a time.
 
-May import `hidden`, `period`, `program`, `structure`, `tape` and the errors. Tests:
+May import `foresight`, `hidden`, `period`, `program`, `structure`, `tape` and the errors. Tests:
 ``tests/test_recurrence.py``.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from scr_critplugin.analysis.foresight import Foresight, foresee
 from scr_critplugin.analysis.hidden import refuse_hidden_state
 from scr_critplugin.analysis.period import LONGEST_PERIOD, PeriodSearch
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep, is_traceable
@@ -181,40 +182,99 @@ def record(program: Program, start: State, steps: int | None, *, validate: bool)
     seconds = time.perf_counter() - clock
     warnings = refuse_hidden_state(program, start, after, output, is_last=steps == 1, seconds=seconds)
     recorder = Recorder(program, start, with_plain_output=validate)
-    stationary = None
-    if steps is None or steps > EACH:
-        search = _search(program, recorder, start, after, steps)
-        if search.period is not None:
-            cycle, stationary = search.cycle(), search.period == 1
-            return Window(program, steps, search.period, stationary, warnings, recorder, cycle, None)
+    opening = _Opening(program, recorder, (start, after), steps, validate, seconds)
+    if steps is not None and steps <= EACH:
+        return opening.window(None, None, (), warnings)
+    search, foresight = opening.search()
+    if search.period is None:
         if steps is None:
             raise search.refusal(sorted(recorder.counters))
-        stationary = False
+        return opening.window(None, False, (), warnings)
+    if steps is not None and not program.agree(foresight.turn is None):
+        return opening.window(None, False, (), warnings)
+    warnings += _unforeseen(foresight)
+    return opening.window(search.period, search.period == 1, search.cycle(), warnings)
 
-    def replay() -> Iterator[Recorded]:
-        return _last_to_first(program, recorder, [start, after], steps)
 
-    return Window(program, steps, None, stationary, warnings, recorder, (), replay)
+@dataclass(frozen=True)
+class _Opening:
+    """What is known after the first plain step, which took `seconds`."""
+
+    program: Program
+    recorder: Recorder
+    states: tuple[State, State]
+    steps: int | None
+    with_plain_output: bool
+    seconds: float
+
+    def window(
+        self,
+        period: int | None,
+        stationary: bool | None,
+        cycle: tuple[Recorded, ...],
+        warnings: tuple[str, ...],
+    ) -> Window:
+        """The window of the steps of a period, or of all of them."""
+
+        def replay() -> Iterator[Recorded]:
+            return _last_to_first(self.program, self.recorder, self.states, self.steps or 0)
+
+        return Window(
+            self.program,
+            self.steps,
+            period,
+            stationary,
+            warnings,
+            self.recorder,
+            cycle,
+            replay if period is None else None,
+        )
+
+    def search(self) -> tuple[PeriodSearch[Recorded], Foresight]:
+        """Record steps until their structure repeats and no near one is decided otherwise, or never does."""
+        # With few steps left it is cheaper to record each of them than to look for a long period.
+        longest = LONGEST_PERIOD if self.steps is None else min(LONGEST_PERIOD, self.steps // 4)
+        search: PeriodSearch[Recorded] = PeriodSearch(longest, self.program.agree)
+        foresight = Foresight(0)
+        (before, after), number = self.states, 1
+        while True:
+            recorded = self.recorder.record(number, before, after)
+            search.add(recorded, recorded.structure())
+            if search.period is not None:
+                foresight = self._foresee(number, search.period)
+                search.go_on(foresight.enough)
+            if search.is_over:
+                return search, foresight
+            before, after, number = after, self.program.advance(after), number + 1
+
+    def _foresee(self, recorded: int, period: int) -> Foresight:
+        return foresee(
+            self.program,
+            self.states,
+            self.steps,
+            recorded,
+            period,
+            with_output=self.with_plain_output,
+            seconds=self.seconds,
+        )
 
 
-def _search(
-    program: Program, recorder: Recorder, before: State, after: State, steps: int | None
-) -> PeriodSearch[Recorded]:
-    """Record steps until their structure repeats, or is seen not to."""
-    # With few steps left it is cheaper to record each of them than to look for a long period.
-    longest = LONGEST_PERIOD if steps is None else min(LONGEST_PERIOD, steps // 4)
-    search: PeriodSearch[Recorded] = PeriodSearch(longest, program.agree)
-    number = 1
-    while True:
-        recorded = recorder.record(number, before, after)
-        search.add(recorded, recorded.structure())
-        if search.is_over:
-            return search
-        before, after, number = after, program.advance(after), number + 1
+def _unforeseen(foresight: Foresight) -> tuple[str, ...]:
+    """What is not known of later steps, in words."""
+    if foresight.unknown is not None:
+        return (f"whether later steps go on like the recorded ones was not checked: {foresight.unknown}",)
+    turn = foresight.turn
+    if turn is None:
+        return ()
+    return (
+        f"{turn.step} steps after the checkpoint a counter decides otherwise than in the recorded steps, at "
+        f"{', '.join(turn.places)}. That step was not looked at: profile it too (at=...), or give the number "
+        "of steps from the checkpoint to the output (steps=...)",
+    )
 
 
 def _last_to_first(
-    program: Program, recorder: Recorder, states: list[State], steps: int
+    program: Program, recorder: Recorder, states: tuple[State, State], steps: int
 ) -> Iterator[Recorded]:
     """Record `steps` steps from the last to the first, given the first two `states`.
 
@@ -231,7 +291,7 @@ def _last_to_first(
             state = program.advance(state)
     following: list[State] = []
     for first in reversed(range(0, steps, stride)):
-        stretch = [first_of.pop(first)] if first else states[:2]
+        stretch = [first_of.pop(first)] if first else list(states)
         until = min(first + stride, steps) - len(following)
         while first + len(stretch) <= until:
             stretch.append(program.advance(stretch[-1]))

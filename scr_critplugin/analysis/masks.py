@@ -9,6 +9,7 @@ May import NumPy only. Tests: ``tests/test_dependence_rules.py``.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,12 +21,21 @@ Shape: TypeAlias = "tuple[int, ...] | list[Shape]"
 """A tuple is the shape of one array; a list holds the shapes of a sequence's members."""
 
 
+class Whole(Enum):
+    """Stands for a mask of an array, not empty, in which every element is set."""
+
+    WHOLE = True
+
+
+WHOLE = Whole.WHOLE
+
+
 def shape_of(value: Any) -> Shape:
     """Shape of `value`, as masks see it."""
-    if isinstance(value, (tuple, list)):
-        return [shape_of(member) for member in value]
     if isinstance(value, (np.ndarray, np.generic)):
         return value.shape
+    if isinstance(value, (tuple, list)):
+        return [shape_of(member) for member in value]
     return ()
 
 
@@ -57,6 +67,13 @@ def has_any(mask: Mask) -> bool:
     if isinstance(mask, list):
         return any(has_any(member) for member in mask)
     return bool(mask.any())
+
+
+def is_whole(mask: Mask | Whole) -> bool:
+    """True if `mask` belongs to an array that is not empty, and every element is set."""
+    if mask is WHOLE:
+        return True
+    return isinstance(mask, np.ndarray) and 0 < mask.size == np.count_nonzero(mask)
 
 
 def merge(into: Mask, other: Mask) -> None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scr_critplugin.analysis import rules, windows
 from scr_critplugin.analysis.rules import IN_PLACE_BY_DESIGN, Row, always
 from scr_critplugin.analysis.tape import DependenceNode, Tape, owner_of
-from scr_critplugin.analysis.windows import Region, Window, window_of
+from scr_critplugin.analysis.windows import Region, window_of
 
 
 def load(memory: Any, region: Region) -> Any:
@@ -55,33 +55,62 @@ for _function, _row in {
 class Memory:
     """An array that owns its elements, and the node that stands for what they are now.
 
-    `version` counts the writes; `flat` is the writable memory in its own order.
+    `version` counts the writes; `flat` is the writable memory in its own order. `lent`: how many things that
+    cannot be followed hold the memory and may read and write it at any time. `touched`: a mask of what was
+    ever written, kept for arrays from outside the state only.
     """
 
-    __slots__ = ("__weakref__", "_in_order", "_node", "flat", "ordered", "owner", "version")
+    __slots__ = (
+        "__weakref__",
+        "_in_order",
+        "_node",
+        "flat",
+        "lent",
+        "ordered",
+        "owner",
+        "touched",
+        "version",
+    )
 
     def __init__(self, owner: NDArray[Any], node: DependenceNode) -> None:
         self.owner = owner
         self.version = 0
         self._node = node
         self._in_order = owner.flags.c_contiguous
-        self.ordered = owner if self._in_order else owner.transpose(_memory_order(owner))
+        self.ordered = owner if self._in_order else owner.transpose(memory_order(owner))
         self.flat = self.ordered.reshape(-1)
+        self.lent = 0
+        self.touched: NDArray[np.bool_] | None = None
 
     @property
     def node(self) -> DependenceNode:
         """Node of the contents; its shape is the owner's, with the axes in memory order."""
         if not self._in_order:
             self._node = DependenceNode(
-                self.ordered, np.transpose, (self.owner, _memory_order(self.owner)), {}, (0,), (self._node,)
+                self.ordered, np.transpose, (self.owner, memory_order(self.owner)), {}, (0,), (self._node,)
             )
             self._in_order = True
         return self._node
 
     def writable(self, view: NDArray[Any]) -> NDArray[Any]:
-        """The same elements as `view`, which may be read-only."""
+        """The same elements as `view`, which may be read-only, to be written to now."""
+        values = self._node.tape.values
+        if values is not None:
+            values.before_write(self.owner, view)
         start = view.__array_interface__["data"][0] - self.flat.__array_interface__["data"][0]
         return np.ndarray(view.shape, view.dtype, self.flat, start, view.strides)
+
+    def lend(self, view: NDArray[Any]) -> NDArray[Any]:
+        """The same elements as `view`, for code that cannot be followed.
+
+        What that code is given must leave the data flow (`Tape.leave`). Then whatever it writes comes from
+        values that are needed, and what it leaves as it was still has its record.
+        """
+        self.lent += 1
+        self.version += 1
+        if self.touched is not None:
+            self.touched[...] = True
+        return self.writable(view)
 
     def load(self, view: NDArray[Any]) -> DependenceNode:
         """Record a read of `view`; the memory's own node if that is all of it."""
@@ -95,8 +124,15 @@ class Memory:
         function: Callable[..., Any],
         region: Region,
         sources: Sequence[tuple[Any, DependenceNode | None]],
+        how: Any = "assign",
     ) -> None:
-        """Record that `function` (`store`, `mix` or `spread`) wrote `sources` to `region`."""
+        """Record that `function` (`store`, `mix` or `spread`) wrote `sources` to `region`.
+
+        `how` is for the adjoint of `mix` and `spread`: "assign", "where" (a mask is the last source), or the
+        ufunc whose ``at`` it was; anything else has no adjoint.
+        """
+        if self.touched is not None:
+            region.mark(self.touched)
         traced = {i: node for i, (_, node) in enumerate(sources, start=2) if node is not None}
         current = self.node
         if current.constant and all(node.constant for node in traced.values()):
@@ -104,10 +140,15 @@ class Memory:
         # A write at places that the state decides may go anywhere: where it went this time says nothing.
         where = None if function is spread else region
         arguments = (self.ordered, where, *(value for value, _ in sources))
+        options = {} if function is store else {"how": how}
+        if function is spread and current.tape.values is not None:
+            options["region"] = region
         self._node = DependenceNode(
-            self.ordered, function, arguments, {}, (0, *traced), (current, *traced.values())
+            self.ordered, function, arguments, options, (0, *traced), (current, *traced.values())
         )
         self.version += 1
+        if self.lent:
+            self._node.tape.leave(self._node, "array that was lent")
 
 
 ACCUMULATORS = IN_PLACE_BY_DESIGN | {autograd.core.VSpace.add.fun}
@@ -143,19 +184,21 @@ def memory_of(value: NDArray[Any], node: DependenceNode) -> tuple[NDArray[Any], 
     return value, memory
 
 
-def whole_window(memory: Memory, view: NDArray[Any]) -> Window:
-    """The window of `view` in `memory`."""
+def whole_window(memory: Memory, view: NDArray[Any]) -> Region:
+    """The region of `view` in `memory`."""
     return window_of(view, memory.flat)
 
 
-def _memory_order(owner: NDArray[Any]) -> tuple[int, ...]:
+def memory_order(owner: NDArray[Any]) -> tuple[int, ...]:
+    """The axes of `owner` in the order in which they lie in memory."""
     return tuple(int(axis) for axis in np.argsort([-stride for stride in owner.strides], kind="stable"))
 
 
 def _is_compact(owner: NDArray[Any]) -> bool:
+    flags = owner.flags
     return (
         type(owner) is np.ndarray
         and owner.base is None
-        and owner.flags.writeable
-        and owner.transpose(_memory_order(owner)).flags.c_contiguous
+        and flags.writeable
+        and (flags.c_contiguous or owner.transpose(memory_order(owner)).flags.c_contiguous)
     )

@@ -46,12 +46,18 @@ class PeriodSearch(Generic[Recording]):
 
     def __init__(self, longest: int, agree: Callable[[bool], bool]) -> None:
         self.period: int | None = None
+        self._enough = 0
         self._longest = longest
         self._agree = agree
         self._seen: list[Structure] = []
         self._candidates: list[int] = []
         self._kept: dict[int, Recording] = {}
         self._difference: str | None = None
+
+    @property
+    def recorded(self) -> int:
+        """Number of recordings taken."""
+        return len(self._seen)
 
     @property
     def is_over(self) -> bool:
@@ -72,8 +78,17 @@ class PeriodSearch(Generic[Recording]):
             if self._agree(structure.digest == self._seen[number - period].digest)
         ]
         self._keep(number, recording)
-        if number % 2 == 1 and (number + 1) // 2 in self._candidates:
-            self.period = (number + 1) // 2
+        self._decide()
+
+    def go_on(self, enough: int) -> None:
+        """Do not decide on a period before that many recordings are taken."""
+        self._enough = enough
+        self._decide()
+
+    def _decide(self) -> None:
+        count = len(self._seen)
+        seen_twice = [period for period in self._candidates if 2 * period <= count]
+        self.period = min(seen_twice, default=None) if count >= self._enough else None
 
     def cycle(self) -> tuple[Recording, ...]:
         """One recording for each step of the period."""
@@ -98,8 +113,8 @@ class PeriodSearch(Generic[Recording]):
     def _keep(self, number: int, recording: Recording) -> None:
         """Keep the recording if it may be in the second round of a period, and drop those that are not."""
         self._kept[number] = recording
-        earliest = min(self._candidates, default=number + 1)
-        for dropped in [kept for kept in self._kept if kept < earliest]:
+        second_rounds = [range(period, 2 * period) for period in self._candidates]
+        for dropped in [kept for kept in self._kept if not any(kept in round_ for round_ in second_rounds)]:
             self._kept.pop(dropped).forget()
 
     def _later_start(self) -> int | None:

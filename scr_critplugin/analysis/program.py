@@ -2,24 +2,33 @@
 
 The caller's arrays are never written to: plain and traced runs get copies.
 
-May import `boxes`, `masks`, `process_copy`, `tape` and the errors. Tests: ``tests/test_dependence.py``,
-``tests/test_recurrence.py``.
+May import `boxes`, `masks`, `outside`, `process_copy`, `recording`, `tape` and the errors. Tests:
+``tests/test_dependence.py``, ``tests/test_outside.py``, ``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeAlias
 
+import autograd
 import numpy as np
 from autograd.tracer import getval, isbox
 
-from scr_critplugin.analysis.boxes import TracedArray, recording
+from scr_critplugin import analysis
+from scr_critplugin.analysis import outside
+from scr_critplugin.analysis.boxes import TracedArray
 from scr_critplugin.analysis.process_copy import ProcessCopy
 from scr_critplugin.analysis.ranks import current
+from scr_critplugin.analysis.recording import recording
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.errors import ProfileError
 
@@ -27,6 +36,7 @@ State: TypeAlias = dict[str, Any]
 Step: TypeAlias = Callable[[State], Mapping[str, Any] | None]
 Output: TypeAlias = Callable[[State], Any]
 
+_MACHINERY = tuple(str(Path(str(module.__file__)).parent) for module in (analysis, np, autograd))
 _SCALARS = (np.generic, int, float, complex, bool, str, bytes)
 
 
@@ -45,11 +55,12 @@ class TracedStep:
 
 @dataclass(frozen=True)
 class TracedOutput:
-    """A recorded output: `values` of its leaves in order, and the nodes of those that were traced."""
+    """A recorded output: `values` of its leaves in order; nodes and values of those that were `traced`."""
 
     tape: Tape
     values: list[Any]
     nodes: list[DependenceNode]
+    traced: list[Any]
 
 
 Results: TypeAlias = "list[tuple[str, str]]"
@@ -68,7 +79,8 @@ class Program:
     """`step` and `output` of a program, as `profile` takes them.
 
     In a ``with`` statement, entered before the first call, `uncalled` is a copy of this process in which the
-    program has not been called (None where there are no forks, or outside of the statement).
+    program has not been called. It is None outside of the statement, where there are no forks, and in an MPI
+    program of several processes, among which a copy has no place.
 
     Parameters
     ----------
@@ -85,10 +97,9 @@ class Program:
         self.agree = agree
         self.uncalled: ProcessCopy | None = None
 
-    def __enter__(self) -> Program:
-        # A copy of one rank would not reach the others.
-        if ProcessCopy.possible() and current().size == 1:
-            self.uncalled = ProcessCopy(self.after_others)
+    def __enter__(self) -> Self:
+        if ProcessCopy.possible() and not _is_one_of_several():
+            self.uncalled = ProcessCopy(self.answer)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,13 +118,16 @@ class Program:
         with current().together("output"):
             return [leaf for _, leaf in leaves(self.output(_copied(state)))]
 
-    def after_others(self, question: tuple[Sequence[State], State, bool]) -> AfterOthers:
-        """What a step from a state gives after one from another state. The work of `uncalled`.
+    def answer(self, question: tuple[Any, ...]) -> Any:
+        """The work of `uncalled`. The question: a function of the program and more, and its arguments."""
+        function, *arguments = question
+        return function(self, *arguments)
 
-        The question: other states, of which the first that the program can run from is taken; the state; and
-        whether the output counts.
+    def after_others(self, others: Sequence[State], state: State, with_output: bool) -> AfterOthers:
+        """What a step from `state` gives after one from another state, and the output if it counts.
+
+        The other state is the first of `others` that the program can run from.
         """
-        others, state, with_output = question
         failures = []
         for other in others:
             try:
@@ -128,9 +142,22 @@ class Program:
         after = self.advance(state)
         return results_of(after, self.outputs(after) if with_output else ())
 
-    def trace_step(self, state: State, number: int | None = None) -> TracedStep:
-        """Record one step from `state`: step `number` after the checkpoint, the first being 1."""
-        with recording(self.step) as (tape, box), current().together("step", tape):
+    def trace_step(self, state: State, number: int | None = None, *, values: bool = False) -> TracedStep:
+        """Record one step from `state`: step `number` after the checkpoint, the first being 1.
+
+        `values`: with what adjoints need.
+        """
+        with own_errors_pass(lambda: self.advance(state)):
+            return outside.recorded(self, state, partial(self._trace_step, values=values))
+
+    def trace_output(self, state: State, number: int | None = None, *, values: bool = False) -> TracedOutput:
+        """Record the output at `state`, to which step `number` led. `values`: with what adjoints need."""
+        with own_errors_pass(lambda: self.outputs(state)):
+            return outside.recorded(self, state, partial(self._trace_output, values=values))
+
+    def _trace_step(self, state: State, arrays: bool, *, values: bool) -> TracedStep:
+        users = recording(self.step, arrays=arrays, values=values)
+        with users as (tape, box), current().together("step", tape):
             given = _boxed(state, box)
             first = dict(given)
             result = _next_state(self.step(given), given, state)
@@ -138,12 +165,38 @@ class Program:
             nodes = {name: value._node for name, value in result.items() if _is_traced(value)}
         return TracedStep(tape, {name: getval(value) for name, value in result.items()}, nodes, written)
 
-    def trace_output(self, state: State, number: int | None = None) -> TracedOutput:
-        """Record the output at `state`, which step `number` led to."""
-        with recording(self.output) as (tape, box), current().together("output", tape):
+    def _trace_output(self, state: State, arrays: bool, *, values: bool) -> TracedOutput:
+        users = recording(self.output, arrays=arrays, values=values)
+        with users as (tape, box), current().together("output", tape):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
-            nodes = [leaf._node for leaf in found if _is_traced(leaf)]
-        return TracedOutput(tape, [getval(leaf) for leaf in found], nodes)
+            traced = [leaf for leaf in found if _is_traced(leaf)]
+            nodes = [leaf._node for leaf in traced]
+        return TracedOutput(tape, [getval(leaf) for leaf in found], nodes, [getval(leaf) for leaf in traced])
+
+
+@contextmanager
+def own_errors_pass(plain: Callable[[], Any]) -> Iterator[None]:
+    """Turn an error of a recorded run into a ProfileError, unless the `plain` run raises too."""
+    try:
+        yield
+    except ProfileError:
+        raise
+    except Exception as error:
+        if current().size == 1:
+            # Of several ranks the others have gone on.
+            plain()
+        frame = _innermost_of_program(error)
+        raise ProfileError(
+            f"what runs plainly fails when it is traced, at {frame.filename}:{frame.lineno}, with "
+            f"{type(error).__name__}: {error}. The construct cannot be traced: write it with NumPy's "
+            "functions and indexing, or let it work on np.array(x.tolist()) and assign the result"
+        ) from error
+
+
+def _innermost_of_program(error: Exception) -> traceback.FrameSummary:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(part in frame.filename for part in _MACHINERY)]
+    return (own or frames)[-1]
 
 
 def checked_state(state: Any) -> State:
@@ -228,6 +281,14 @@ def _digest_of(value: Any) -> str:
     else:
         described.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return described.hexdigest()
+
+
+def _is_one_of_several() -> bool:
+    """True in a process of an MPI program with several of them."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return False
+    return bool(mpi.COMM_WORLD.Get_size() > 1)
 
 
 def _copied(state: State) -> State:

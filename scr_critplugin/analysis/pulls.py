@@ -14,6 +14,7 @@ May import NumPy, `masks` and `calls`. Tests: ``tests/test_dependence_rules.py``
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Container, Hashable, Sequence
 from functools import cache
@@ -85,7 +86,7 @@ def stacked(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None
 
 def reduction(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None:
     """Sums, extrema and the like: a result depends on all elements along the reduced axes."""
-    axes = _axes(call, into.ndim)
+    axes = axes_of(call, into.ndim)
     if axes is None:
         return dense(call, needed, argnum, into)
     if needed.ndim == into.ndim - len(axes):
@@ -103,7 +104,7 @@ def quantiles(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> No
 
 def mixed(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None:
     """Sorts, transforms and the like: a result depends on all elements of its line along the axes."""
-    axes = _axes(call, into.ndim)
+    axes = axes_of(call, into.ndim)
     if axes is None or needed.ndim != into.ndim:
         return dense(call, needed, argnum, into)
     _spread(needed, axes, into)
@@ -114,6 +115,9 @@ def prefix(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None:
     axis = call.parameter("axis")
     if axis is None:
         needed, axis, into = needed.reshape(-1), 0, into.reshape(-1)
+    if needed.shape != into.shape:
+        # cumulative_sum(include_initial=True): the first result depends on nothing.
+        needed = needed[(slice(None),) * (axis % into.ndim) + (slice(1, None),)]
     backwards = np.flip(needed, axis)
     into |= np.flip(np.logical_or.accumulate(backwards, axis=axis), axis)
 
@@ -143,7 +147,7 @@ def axis_numbers(axes: Any, ndim: int) -> tuple[int, ...]:
     return tuple(operator.index(axis) % ndim for axis in (axes if np.iterable(axes) else (axes,)))
 
 
-def _axes(call: Call, ndim: int) -> tuple[int, ...] | None:
+def axes_of(call: Call, ndim: int) -> tuple[int, ...] | None:
     """The axes a call works along; None for all of a flattened array, or if they cannot be told."""
     for name in ("axis", "axes"):
         if call.has_parameter(name):
@@ -176,14 +180,6 @@ def getitem(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None
         into[index] |= needed
     else:
         _set_at(into, _places(into.shape)[index][needed])
-
-
-def reshaped(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None:
-    """``reshape``."""
-    if call.parameter("order") == "C":
-        into |= needed.reshape(into.shape)
-    else:
-        moved(range(1))(call, needed, argnum, into)
 
 
 def transposed(call: Call, needed: BoolArray, argnum: int, into: BoolArray) -> None:
@@ -246,12 +242,15 @@ def diagonal_sum(call: Call, needed: BoolArray, argnum: int, into: BoolArray) ->
     _set_at(into, places[np.broadcast_to(needed[..., None], places.shape)])
 
 
-def _places(shape: tuple[int, ...]) -> NDArray[np.intp]:
+def _places(shape: tuple[int, ...]) -> NDArray[np.integer[Any]]:
     """The elements' numbers, from 1: zero is left for what is not an element."""
-    return np.arange(1, int(np.prod(shape)) + 1, dtype=np.intp).reshape(shape)
+    size = math.prod(shape)
+    places: NDArray[np.integer[Any]] = np.arange(size, dtype=np.int32 if size < 2**31 - 1 else np.intp)
+    places += 1
+    return places.reshape(shape)
 
 
-def _set_at(into: BoolArray, places: NDArray[np.intp]) -> None:
+def _set_at(into: BoolArray, places: NDArray[np.integer[Any]]) -> None:
     into.reshape(-1)[places[places > 0] - 1] = True
 
 
@@ -284,9 +283,10 @@ def labelled(
     `result` and `operand` name the axes; a result depends on the operand's elements that share its labels.
     """
     if len(set(operand)) < len(operand):
-        if needed.any():
-            into[...] = True
-        return
+        # A repeated label: only the diagonal takes part.
+        numbers = {label: number for number, label in enumerate(dict.fromkeys(operand))}
+        diagonal = np.einsum(into, [numbers[label] for label in operand], list(numbers.values()))
+        return labelled(needed, result, list(numbers), diagonal)
     summed = tuple(i for i, label in enumerate(result) if label not in operand)
     mask = any_over(needed, summed)
     kept = [label for label in result if label in operand]

@@ -54,9 +54,9 @@ class Alone:
     def refuse_differences(self, what: str, value: Any) -> None:
         """Raise ProfileError unless `value`, described by `what`, is the same on all ranks."""
 
-    def gathered(self, value: Any) -> list[Any]:
-        """The `value` of every rank, in their order."""
-        return [value]
+    def allgather(self, sendobj: Any) -> list[Any]:
+        """The object of every rank, in their order."""
+        return [sendobj]
 
     def members(self, comm: Any) -> tuple[int, ...]:
         """Ranks, in this profile, of the members of a communicator of the program."""
@@ -113,12 +113,12 @@ class Ranks(Alone):
             if other != values[0]:
                 raise ProfileError(f"{what} is {other} here and {values[0]} on rank 0", rank=rank)
 
-    def gathered(self, value: Any) -> list[Any]:
-        """The `value` of every rank, in their order."""
+    def allgather(self, sendobj: Any) -> list[Any]:
+        """The object of every rank, in their order."""
         self._gathered += 1
         number = ("gathered", self._gathered)
         for other in range(self.size):
-            self.mailbox.write(other, Pulled(number, self.rank, value))
+            self.mailbox.write(other, Pulled(number, self.rank, sendobj))
         return [self.mailbox.take_pulled(number, other) for other in range(self.size)]
 
     def members(self, comm: Any) -> tuple[int, ...]:

@@ -5,18 +5,19 @@ values decide the structure. A traced value in any other argument steers the cal
 count): it counts as an output, and the call as dense, since another value would connect other elements.
 
 A primitive without a row is `UNKNOWN`: dense, and its arguments count as outputs too, because it may raise,
-or return another shape, depending on their values. Every linear-algebra function that can raise `LinAlgError`
-is left without a row for that reason.
+or return another shape, depending on their values. Where the structure is known, but an error on some values
+is not out of the question (linear algebra raises `LinAlgError`), the row says so by `may_raise`: the
+arguments then count as outputs as values do that steer a branch.
 
-May import NumPy, autograd (SciPy's parts of it if SciPy is there) and `pulls`. `add_rule` adds rows for
-primitives of other packages. Tests: ``tests/test_dependence_rules.py``.
+May import NumPy, autograd (SciPy's parts of it if SciPy is there), `pulls`, `moves` and `structured`.
+`add_rule` adds rows for primitives of other packages. Tests: ``tests/test_dependence_rules.py``.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -30,7 +31,7 @@ import numpy as np
 from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import Box, getval, primitive
 
-from scr_critplugin.analysis import pulls
+from scr_critplugin.analysis import moves, pulls, structured
 from scr_critplugin.analysis.calls import Call, Shaped
 from scr_critplugin.analysis.masks import Mask
 from scr_critplugin.analysis.pulls import Pull
@@ -67,8 +68,9 @@ class Row:
     `data`: positions of the arguments that `pull` handles. `values`: positions of untraced arguments whose
     values `pull` looks at. `moves`: whether results are copies of elements, nothing computed. `many_results`
     and `sequence_argument`: `pull` takes lists of masks there. `applies`: whether the row holds for these
-    arguments. `into_memory`: the result is the first argument, written to. `across`: in place of `pull`, for
-    calls that communicate; see `Across`.
+    arguments. `into_memory`: the result is the first argument, written to. `whole`: the pull of a whole
+    result, if it is not empty, is the whole of each data argument. `may_raise`: whether the call raises an
+    error on some values. `across`: in place of `pull`, for calls that communicate; see `Across`.
     """
 
     pull: Pull
@@ -80,10 +82,12 @@ class Row:
     applies: Callable[[tuple[Any, ...], dict[str, Any]], bool] = _for_any_arguments
     known: bool = True
     into_memory: bool = False
+    whole: bool = False
+    may_raise: bool = False
     across: Across | None = None
 
 
-UNKNOWN = Row(pulls.dense, known=False)
+UNKNOWN = Row(pulls.dense, known=False, whole=True)
 
 RULES: dict[Callable[..., Any], Row] = {}
 """Rows by raw function (`primitive.fun` of an autograd primitive)."""
@@ -92,17 +96,18 @@ RULES: dict[Callable[..., Any], Row] = {}
 def row_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Row:
     """The row for a call of the raw `function`; `UNKNOWN` if there is none that applies."""
     row = RULES.get(function)
-    if row is None and isinstance(function, np.ufunc) and _is_elementwise(function):
-        row = _MULTIPLE if function.nout > 1 else _ELEMENTWISE
-    if row is None or not row.applies(args, kwargs):
+    if row is None and isinstance(function, np.ufunc):
+        row = _row_of_ufunc(function)
+    if row is None or not (row.applies is _for_any_arguments or row.applies(args, kwargs)):
         return UNKNOWN
     return row
 
 
 @cache
-def _is_elementwise(ufunc: np.ufunc) -> bool:
-    # Python functions in a ufunc's clothes (np.frompyfunc) work on objects only, and may do anything.
-    return ufunc.signature is None and any("O" not in types for types in ufunc.types)
+def _row_of_ufunc(ufunc: np.ufunc) -> Row | None:
+    if not is_elementwise(ufunc):
+        return None
+    return _MULTIPLE if ufunc.nout > 1 else _ELEMENTWISE
 
 
 def _named(names: str) -> set[Callable[..., Any]]:
@@ -121,14 +126,23 @@ def is_shaped_by_values(function: Callable[..., Any], args: tuple[Any, ...], *, 
     """True if other values of the traced arguments can give the result of a call another shape."""
     if function in _SHAPED_BY_VALUES or (function is np.where and len(args) == 1):
         return True
-    of_booleans = function in _GETITEMS and _holds_booleans(args[1])
-    return steered and (of_booleans or function in _SHAPED_BY_ARGUMENTS)
+    return steered and (
+        function in _SHAPED_BY_ARGUMENTS or (function in _GETITEMS and _holds_booleans(args[1]))
+    )
 
 
 def _holds_booleans(index: Any) -> bool:
     if isinstance(index, (tuple, list)):
         return any(_holds_booleans(part) for part in index)
     return np.result_type(getval(index)) == np.bool_ if isinstance(index, (bool, np.ndarray, Box)) else False
+
+
+def is_elementwise(ufunc: np.ufunc) -> bool:
+    """True if each result of `ufunc` depends on the elements at its place only.
+
+    Python functions in a ufunc's clothes (``np.frompyfunc``) work on objects only, and may do anything.
+    """
+    return ufunc.signature is None and any("O" not in types for types in ufunc.types)
 
 
 def add_rule(primitive: Callable[..., Any], row: Row) -> None:
@@ -143,9 +157,9 @@ def _add(row: Row, namespace: Any, names: str) -> None:
             add_rule(getattr(namespace, name), row)
 
 
-_ELEMENTWISE = Row(pulls.elementwise)
+_ELEMENTWISE = Row(pulls.elementwise, whole=True)
 _MULTIPLE = Row(pulls.elementwise, many_results=True)
-_DENSE = Row(pulls.dense)
+_DENSE = Row(pulls.dense, whole=True)
 
 
 # ---- element by element ----
@@ -158,17 +172,17 @@ def _power_cannot_raise(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not of_integers or isinstance(exponent, int)
 
 
-add_rule(np.power, Row(pulls.elementwise, applies=_power_cannot_raise))
+add_rule(np.power, Row(pulls.elementwise, applies=_power_cannot_raise, whole=True))
 _add(_ELEMENTWISE, np, "real imag angle round around fix nan_to_num isclose sinc i0 clip")
 _add(_ELEMENTWISE, np, "iscomplex isreal isneginf isposinf")
 _add(
-    Row(pulls.elementwise, moves=always, data=FIRST),
+    Row(pulls.elementwise, moves=always, data=FIRST, whole=True),
     np,
     "copy asarray asanyarray ascontiguousarray asfortranarray",
 )
 add_rule(wrapper._astype, _ELEMENTWISE)
-add_rule(wrapper._array_from_scalar_or_array, Row(pulls.elementwise, data=range(2, 3)))
-add_rule(wrapper.array_from_args, Row(pulls.stacked, data=range(2, sys.maxsize), moves=always))
+add_rule(wrapper._array_from_scalar_or_array, Row(pulls.elementwise, data=range(2, 3), whole=True))
+add_rule(wrapper.array_from_args, Row(pulls.stacked, data=range(2, sys.maxsize), moves=always, whole=True))
 _add(Row(pulls.fill_value, data=range(1, 2)), np, "full")
 _add(Row(pulls.fill_value, data=range(2)), np, "full_like")
 
@@ -196,18 +210,27 @@ def _norm_without_svd(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 _add(
-    Row(pulls.reduction, data=FIRST), np, "sum prod mean max min amax amin all any std var ptp median average"
+    Row(pulls.reduction, data=FIRST, whole=True),
+    np,
+    "sum prod mean max min amax amin all any std var ptp median average",
 )
-_add(Row(pulls.reduction, data=FIRST), np, "nansum nanprod nanmean nanmax nanmin nanstd nanvar nanmedian")
-_add(Row(pulls.reduction, data=FIRST), np, "argmax argmin count_nonzero trapezoid")
-_add(Row(pulls.quantiles, data=FIRST), np, "percentile quantile nanpercentile nanquantile")
-_add(Row(pulls.reduction, data=FIRST, applies=_norm_without_svd), np.linalg, "norm")
-_add(Row(pulls.reduction, data=FIRST), np.linalg, "vector_norm")
-_add(Row(pulls.mixed, data=FIRST), np, "sort argsort unwrap")
-_add(Row(pulls.mixed, data=FIRST), np, "partition argpartition")
-_add(Row(pulls.mixed, data=FIRST), np.fft, "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2")
-_add(Row(pulls.mixed, data=FIRST), np.fft, "fftn ifftn rfftn irfftn")
-_add(Row(pulls.prefix, data=FIRST), np, "cumsum cumprod nancumsum nancumprod")
+_add(
+    Row(pulls.reduction, data=FIRST, whole=True),
+    np,
+    "nansum nanprod nanmean nanmax nanmin nanstd nanvar nanmedian",
+)
+_add(Row(pulls.reduction, data=FIRST, whole=True), np, "argmax argmin count_nonzero trapezoid")
+_add(Row(pulls.quantiles, data=FIRST, whole=True), np, "percentile quantile nanpercentile nanquantile")
+_add(Row(pulls.reduction, data=FIRST, whole=True, applies=_norm_without_svd), np.linalg, "norm")
+_add(Row(pulls.reduction, data=FIRST, whole=True), np.linalg, "vector_norm")
+_add(Row(pulls.mixed, data=FIRST, whole=True), np, "sort argsort unwrap")
+_add(Row(pulls.mixed, data=FIRST, whole=True), np, "partition argpartition")
+_add(
+    Row(pulls.mixed, data=FIRST, whole=True), np.fft, "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2"
+)
+_add(Row(pulls.mixed, data=FIRST, whole=True), np.fft, "fftn ifftn rfftn irfftn")
+_add(Row(pulls.prefix, data=FIRST, whole=True), np, "cumsum cumprod nancumsum nancumprod")
+_add(Row(pulls.prefix, data=FIRST, whole=True), np, "cumulative_sum cumulative_prod")
 _add(Row(pulls.difference, data=FIRST), np, "diff")
 _add(Row(pulls.gradients, data=FIRST, many_results=True), np, "gradient")
 _add(Row(pulls.diagonal_sum, data=FIRST), np, "trace")
@@ -240,20 +263,38 @@ def getitem_where(array: Any, index: Any, *deciding: Any) -> Any:
 getitem_where.fun.__name__ = "__getitem__"
 add_rule(getitem_where, Row(pulls.dense, data=FIRST))
 _GETITEMS = {ArrayBox.__getitem__.fun, getitem_where.fun}
-_add(Row(pulls.reshaped, data=FIRST, values=range(1, 3), moves=always), np, "reshape")
-_add(Row(pulls.transposed, data=FIRST, values=range(1, 2), moves=always), np, "transpose")
-_add(Row(pulls.axis_moved, data=FIRST, values=range(1, 3), moves=always), np, "moveaxis")
-add_rule(wrapper.concatenate_args, Row(pulls.concatenated, data=range(1, sys.maxsize), moves=always))
+_REARRANGED = Row(moves.viewed, data=FIRST, values=ALL, moves=always, whole=True)
+_PART = Row(moves.viewed, data=FIRST, values=ALL, moves=always, many_results=True)
+
+_add(Row(moves.raveled, data=FIRST, values=range(1, 3), moves=always, whole=True), np, "reshape ravel")
+_add(Row(pulls.transposed, data=FIRST, values=range(1, 2), moves=always, whole=True), np, "transpose")
+_add(Row(pulls.axis_moved, data=FIRST, values=range(1, 3), moves=always, whole=True), np, "moveaxis")
+add_rule(
+    wrapper.concatenate_args,
+    Row(pulls.concatenated, data=range(1, sys.maxsize), moves=always, whole=True),
+)
 _add(Row(pulls.padded, data=FIRST, values=range(1, 3), moves=always, applies=_pad_repeats), np, "pad")
-_add(_mover(FIRST), np, "ravel swapaxes rollaxis matrix_transpose squeeze expand_dims broadcast_to")
-_add(_mover(FIRST), np, "flip fliplr flipud rot90 roll tile repeat resize diagonal diag diagflat tril triu")
-_add(_mover(FIRST), np, "take take_along_axis delete split array_split hsplit vsplit dsplit unstack")
+_add(_REARRANGED, np, "swapaxes rollaxis matrix_transpose squeeze expand_dims flip fliplr flipud rot90")
+_add(_REARRANGED, np.linalg, "matrix_transpose")
+_add(_PART, np, "diagonal split array_split hsplit vsplit dsplit unstack")
+_add(_PART, np.linalg, "diagonal")
+_add(
+    Row(moves.viewed_each, moves=always, many_results=True, whole=True),
+    np,
+    "atleast_1d atleast_2d atleast_3d",
+)
+_add(Row(moves.broadcast, data=FIRST, values=ALL, moves=always, whole=True), np, "broadcast_to")
+_add(Row(moves.broadcast_each, moves=always, many_results=True), np, "broadcast_arrays")
+_add(Row(moves.rolled, data=FIRST, values=ALL, moves=always, whole=True), np, "roll")
+_add(Row(moves.shifted_back, data=FIRST, values=ALL, moves=always, whole=True), np.fft, "fftshift ifftshift")
+_add(Row(moves.tiled, data=FIRST, values=ALL, moves=always, whole=True), np, "tile")
+_add(Row(moves.repeated, data=FIRST, values=ALL, moves=always), np, "repeat")
+_add(Row(moves.taken, data=FIRST, values=ALL, moves=always), np, "take")
+_add(_mover(FIRST), np, "resize diag diagflat tril triu take_along_axis delete")
 _add(_mover(range(1, 2)), np, "compress extract")
 _add(_mover({0, 2}), np, "insert")
 _add(_mover(range(2)), np, "append")
-_add(_mover(ALL), np, "atleast_1d atleast_2d atleast_3d broadcast_arrays meshgrid")
-_add(_mover(FIRST), np.fft, "fftshift ifftshift")
-_add(_mover(FIRST), np.linalg, "diagonal matrix_transpose")
+_add(_mover(ALL), np, "meshgrid")
 add_rule(wrapper.make_diagonal, _mover(FIRST))
 add_rule(afft.truncate_pad, _mover(FIRST))
 
@@ -262,36 +303,89 @@ add_rule(afft.truncate_pad, _mover(FIRST))
 
 _PAIR = range(2)
 
-_add(Row(pulls.gufunc_product, data=_PAIR), np, "matmul matvec vecmat vecdot")
-_add(Row(pulls.dot_product, data=_PAIR), np, "dot")
-_add(Row(pulls.inner_product, data=_PAIR), np, "inner")
-_add(Row(pulls.outer_product, data=_PAIR), np, "outer")
-_add(Row(pulls.tensordot_product, data=_PAIR, values=range(2, 3)), np, "tensordot")
+_add(Row(pulls.gufunc_product, data=_PAIR, whole=True), np, "matmul matvec vecmat vecdot")
+_add(Row(pulls.dot_product, data=_PAIR, whole=True), np, "dot")
+_add(Row(pulls.inner_product, data=_PAIR, whole=True), np, "inner")
+_add(Row(pulls.outer_product, data=_PAIR, whole=True), np, "outer")
+_add(Row(pulls.tensordot_product, data=_PAIR, values=range(2, 3), whole=True), np, "tensordot")
 _add(Row(pulls.einsum_product), np, "einsum")
-_add(Row(pulls.dense, data=_PAIR), np, "vdot kron cross convolve correlate")
+_add(Row(pulls.dense, whole=True, data=_PAIR), np, "vdot")
+_add(Row(structured.kronecker, data=_PAIR, whole=True), np, "kron")
+_add(Row(structured.cross_product, data=_PAIR, values=range(2, 6)), np, "cross")
+_add(Row(structured.cross_product, data=_PAIR, values=range(2, 6)), np.linalg, "cross")
+_add(Row(structured.convolved, data=_PAIR, values=range(2, 3), whole=True), np, "convolve correlate")
+
+
+# ---- matrices ----
+
+
+def _of_matrices(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return np.ndim(args[0]) >= 2
+
+
+_PER_MATRIX = Row(structured.per_matrix, data=FIRST, many_results=True, whole=True)
+
+_add(_PER_MATRIX, np.linalg, "det slogdet")
+_add(
+    replace(_PER_MATRIX, may_raise=True, applies=_of_matrices),
+    np.linalg,
+    "inv pinv cholesky qr svd svdvals eig eigh eigvals eigvalsh matrix_power matrix_norm matrix_rank cond",
+)
+_add(Row(structured.solved, data=_PAIR, whole=True, may_raise=True), np.linalg, "solve")
+_add(
+    Row(pulls.dense, data=_PAIR, many_results=True, whole=True, may_raise=True),
+    np.linalg,
+    "lstsq tensorsolve tensorinv",
+)
+
+
+# ---- tables and polynomials ----
+
+
+def _between_given_bounds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    bins = kwargs.get("bins", args[1] if len(args) > 1 else 10)
+    bounds = kwargs.get("range", args[2] if len(args) > 2 else None)
+    return np.ndim(bins) == 1 or (np.ndim(bins) == 0 and not isinstance(bins, str) and bounds is not None)
+
+
+_add(Row(structured.looked_up, data=_PAIR, whole=True), np, "searchsorted")
+# Bins that are no steps up or down raise, so traced ones steer.
+_add(Row(pulls.elementwise, data=FIRST, whole=True), np, "digitize")
+_add(Row(structured.membership, data=_PAIR, whole=True), np, "isin")
+_add(Row(structured.binned_weights, data=range(1, 2), values=FIRST), np, "bincount")
+_add(
+    Row(structured.counted, data={0, 4}, many_results=True, applies=_between_given_bounds),
+    np,
+    "histogram",
+)
+_add(Row(structured.interpolated, data=range(5), values=range(6)), np, "interp")
+_add(Row(structured.polynomial, data=_PAIR, whole=True), np, "polyval")
+_add(Row(structured.powers, data=FIRST, values=range(1, 3)), np, "vander")
+_add(Row(structured.covariances, data=_PAIR, values=range(2, 3)), np, "cov corrcoef")
 
 
 # ---- known to be dense, and never to raise on a value ----
 
-_add(Row(pulls.dense, data=_PAIR), np, "array_equal array_equiv isin polyval linspace cov corrcoef")
-_add(Row(pulls.dense, data=range(4)), np, "allclose")
-_add(Row(pulls.dense, data=range(5)), np, "interp")
-_add(Row(pulls.dense, data=FIRST), np, "vander sort_complex msort")
-_add(Row(pulls.dense, data=FIRST), np.linalg, "det slogdet trace")
-_add(Row(pulls.dense, data=_PAIR), np.linalg, "cross outer tensordot matmul vecdot")
+_add(Row(pulls.dense, whole=True, data=_PAIR), np, "array_equal array_equiv linspace")
+_add(Row(pulls.dense, whole=True, data=range(4)), np, "allclose")
+_add(Row(pulls.dense, whole=True, data=FIRST), np, "sort_complex msort")
+_add(Row(pulls.dense, whole=True, data=FIRST), np.linalg, "trace")
+_add(Row(pulls.dense, whole=True, data=_PAIR), np.linalg, "outer tensordot matmul vecdot")
 
 
 # ---- what autograd itself puts on the tape when a step takes gradients ----
 
 for _member in (autograd.core.VSpace.add, autograd.core.VSpace.mut_add, autograd.core.VSpace.covector):
-    add_rule(_member, Row(pulls.elementwise, data=range(1, 3)))
-_add(Row(pulls.dense, data=range(1, 3)), autograd.core.VSpace, "scalar_mul inner_prod")
-_add(Row(pulls.dense, data=range(1, 3)), autograd.core, "sparse_add")
+    add_rule(_member, Row(pulls.elementwise, data=range(1, 3), whole=True))
+_add(Row(pulls.dense, whole=True, data=range(1, 3)), autograd.core.VSpace, "scalar_mul inner_prod")
+_add(Row(pulls.dense, whole=True, data=range(1, 3)), autograd.core, "sparse_add")
 _add(
-    Row(pulls.dense, data=_PAIR), vjps, "dot_adjoint_0 dot_adjoint_1 tensordot_adjoint_0 tensordot_adjoint_1"
+    Row(pulls.dense, whole=True, data=_PAIR),
+    vjps,
+    "dot_adjoint_0 dot_adjoint_1 tensordot_adjoint_0 tensordot_adjoint_1",
 )
-_add(Row(pulls.dense, data=FIRST), vjps, "untake")
-_add(Row(pulls.dense, data=FIRST), autograd.builtins, "container_untake")
+_add(Row(pulls.dense, whole=True, data=FIRST), vjps, "untake")
+_add(Row(pulls.dense, whole=True, data=FIRST), autograd.builtins, "container_untake")
 _add(_DENSE, autograd.builtins, "sequence_extend_left sequence_extend_right _make_dict")
 add_rule(
     autograd.builtins.container_take,
@@ -329,9 +423,9 @@ try:
 except ImportError:
     pass
 else:
-    _add(Row(pulls.reduction, data=FIRST), autograd.scipy.special, "logsumexp")
+    _add(Row(pulls.reduction, data=FIRST, whole=True), autograd.scipy.special, "logsumexp")
     _add(_ELEMENTWISE, autograd.scipy.special, "polygamma")
-    _add(Row(pulls.dense, data=_PAIR), autograd.scipy.signal, "convolve")
+    _add(Row(pulls.dense, whole=True, data=_PAIR), autograd.scipy.signal, "convolve")
 
 
 _UNTRACED = (

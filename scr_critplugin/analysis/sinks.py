@@ -1,6 +1,6 @@
 """Sinks with the state elements that feed them: one partial sweep a place.
 
-May import `departures`, `masks`, `sweep`, `tape` and the regions. Tests: ``tests/test_control.py``.
+May import `departures`, `sweep`, `tape` and the regions. Tests: ``tests/test_control.py``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from scr_critplugin.analysis import sweep
 from scr_critplugin.analysis.departures import Place
-from scr_critplugin.analysis.masks import Mask, everything
 from scr_critplugin.analysis.ranks import current
-from scr_critplugin.analysis.sweep import communicates, pull_to_parents
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.regions import describe
 
@@ -67,8 +66,8 @@ def feed(into: Fed, tape: Tape) -> None:
     for position, place in tape.sinks:
         nodes.setdefault(place, []).append(position)
     ranks = current()
-    if ranks.any(any(map(communicates, tape.nodes))):
-        _feed_together(into, tape, nodes, sorted(set().union(*ranks.gathered(set(nodes)))))
+    if ranks.any(any(map(sweep.communicates, tape.nodes))):
+        _feed_together(into, tape, nodes, sorted(set().union(*ranks.allgather(set(nodes)))))
         return
     swept: dict[tuple[int, ...], dict[str, NDArray[np.bool_]]] = {}
     for place, positions in nodes.items():
@@ -100,13 +99,14 @@ def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:
 
 def _feeding(tape: Tape, positions: Sequence[int], until: int | None = None) -> dict[str, NDArray[np.bool_]]:
     """Elements of the roots that the nodes at `positions` can depend on; `until`: how many nodes to visit."""
-    masks: list[Mask | None] = [None] * (max(positions) + 1 if until is None else until)
+    masks: sweep.Masks = [None] * (max(positions) + 1 if until is None else until)
     for position in positions:
-        masks[position] = everything(tape.nodes[position].shape)
+        sweep.set_whole(tape.nodes[position], masks)
     for position in range(len(masks) - 1, -1, -1):
         mask, node = masks[position], tape.nodes[position]
-        if node.call is not None and (mask is not None or communicates(node)):
+        if node.call is not None and (mask is not None or sweep.communicates(node)):
             masks[position] = None
-            pull_to_parents(node, mask, masks)
-    found = {name: masks[node.position] for name, node in tape.roots.items() if node.position < len(masks)}
+            sweep.pull_to_parents(node, mask, masks)
+    reached = [item for item in tape.roots.items() if item[1].position < len(masks)]
+    found = {name: sweep.mask_of(node, masks) for name, node in reached if masks[node.position] is not None}
     return {name: mask for name, mask in found.items() if isinstance(mask, np.ndarray) and mask.any()}

@@ -3,7 +3,8 @@
 `DependenceNode` is a second node class beside autograd's own, so autograd's tracer records calls here instead
 of building derivatives. Nodes are kept in the order of execution; a backward sweep is one pass over them.
 
-May import autograd's tracer, `calls`, `departures`, `masks` and `rules`. Tests: ``tests/test_dependence.py``.
+May import autograd's tracer, `calls`, `departures`, `masks`, `rules` and `values`.
+Tests: ``tests/test_dependence.py``.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 from typing import Any
@@ -20,7 +23,7 @@ from typing import Any
 import numpy as np
 from autograd.tracer import Node, isbox, register_notrace
 
-from scr_critplugin.analysis.calls import Call, remember, shaped
+from scr_critplugin.analysis.calls import Call, Copies, remember, shaped
 from scr_critplugin.analysis.departures import Outcomes, Place
 from scr_critplugin.analysis.masks import Shape, shape_of
 from scr_critplugin.analysis.rules import (
@@ -31,22 +34,53 @@ from scr_critplugin.analysis.rules import (
     row_of,
     untraced_primitives,
 )
-from scr_critplugin.errors import ProfileError
+from scr_critplugin.analysis.values import Saved, Values
+from scr_critplugin.errors import ProfileError, ProfileWarning
+
+
+@dataclass(frozen=True, slots=True)
+class Untraced:
+    """Something that could not be followed, and where."""
+
+    words: str
+    file: str
+    line: int
+    names: dict[str, Any]
+
+    def warn(self) -> None:
+        """Give a warning, once a place unless the user's filters say otherwise."""
+        seen = self.names.setdefault("__warningregistry__", {})
+        module = self.names.get("__name__")
+        warnings.warn_explicit(self.words, ProfileWarning, self.file, self.line, module, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """An array outside the state, its axes in memory order, and which of its elements were written."""
+
+    name: str
+    array: np.ndarray[Any, Any]
+    written: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Tape:
     """The record of one run.
 
     `nodes` in order of execution, `roots` by name, `sinks`: which node left where, and `outcomes`: with what
-    values. `steering_counts`: whether values that only steer count as outputs.
+    values. `steering_counts`: whether values that only steer count as outputs. `keeps_values`: calls are
+    recorded with the `values` that adjoints need.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_values: bool = False) -> None:
         self.nodes: list[DependenceNode] = []
         self.roots: dict[str, DependenceNode] = {}
         self.sinks: dict[tuple[int, Place], None] = {}
         self.outcomes: dict[Place, Outcomes] = {}
         self.steering_counts = True
+        self.warnings: dict[str, Untraced] = {}
+        """What could not be followed, in words, each once by place and name, in the order it was met."""
+        self.outside: list[Outside] = []
+        """Arrays outside the state that could be written to."""
         self.closed = False
         self.box: Callable[[Any, DependenceNode], Any] = lambda value, node: value
         """Puts a traced array around a value that comes from elsewhere; set by `boxes.recording`."""
@@ -54,6 +88,9 @@ class Tape:
         """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
         self.kept: list[Any] = []
         """Memories that must not be forgotten before the tape is."""
+        self.indices = Copies()
+        """Copies of untraced arguments whose values matter."""
+        self.values = Values(self.memories) if keeps_values else None
 
     def root(self, name: str, value: Any) -> DependenceNode:
         """A node for the state variable `name`."""
@@ -87,6 +124,10 @@ class Tape:
         frame = _user_frame()
         place = Place(frame.f_code.co_filename, frame.f_lineno, kind)
         self.sinks[node.position, place] = None
+        if kind == "array":
+            self.warn("conversion to an ordinary array", frame)
+        elif kind.startswith(_OPAQUE):
+            self.warn(kind, frame)
         return place
 
     def note(self, place: Place, outcome: Any) -> None:
@@ -96,6 +137,17 @@ class Tape:
     def counted(self) -> Iterator[int]:
         """Positions of the nodes whose values count as outputs because they left."""
         return (position for position, place in self.sinks if self.steering_counts or not place.steers)
+
+    def warn(self, what: str, frame: FrameType) -> None:
+        """Name in `warnings` what could not be followed."""
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        found = f"{what} cannot be followed; everything that it was given counts as needed"
+        self.warnings.setdefault(f"{file}:{line}: {found}", Untraced(found, file, line, frame.f_globals))
+
+    def give_warnings(self) -> None:
+        """Give the user a `ProfileWarning` for each of `warnings`, at its place."""
+        for untraced in self.warnings.values():
+            untraced.warn()
 
     def enter(self, node: DependenceNode) -> int:
         """Append `node`; its position."""
@@ -118,18 +170,33 @@ class DependenceNode(Node):  # type: ignore[misc]
     A call all of whose traced arguments are `constant` is constant too, and not recorded.
 
     `steered`: a traced value decides what the call connects. `loose`: another state would give the result
-    another shape (``x[x > 0]`` and what is made of it); its mask is one flag for the whole of it.
+    another shape (``x[x > 0]`` and what is made of it); its mask is one flag for the whole of it. `coarse`:
+    the structure seen holds for this steering value or shape only, so all results depend on all arguments.
     """
 
-    __slots__ = ("call", "constant", "loose", "parents", "position", "row", "shape", "steered", "tape")
+    __slots__ = (
+        "call",
+        "coarse",
+        "constant",
+        "loose",
+        "parents",
+        "position",
+        "row",
+        "saved",
+        "shape",
+        "steered",
+        "tape",
+    )
 
     tape: Tape
     position: int
     shape: Shape
     call: Call | None
     row: Row | None
+    saved: Saved | None
     steered: bool
     loose: bool
+    coarse: bool
     constant: bool
     parents: tuple[DependenceNode, ...]
 
@@ -143,38 +210,47 @@ class DependenceNode(Node):  # type: ignore[misc]
         parents: tuple[DependenceNode, ...],
     ) -> None:
         function = getattr(fun, "fun", fun)
+        tape, constants = parents[0].tape, 0
         for parent in parents:
             parent.tape.refuse_if_closed()
+            constants += parent.constant
         if isbox(value) and getattr(value._node, "constant", False):
             # A primitive of the program's own, whose modules make such arrays.
             value = value._value
         _refuse_in_place(function, value, args, kwargs, parent_argnums)
         if isinstance(value, (list, tuple)):
-            parents[0].tape.keep_memories(value)
-        if any(parent.constant for parent in parents):
+            tape.keep_memories(value)
+        if constants:
             varying = [(i, p) for i, p in zip(parent_argnums, parents, strict=True) if not p.constant]
             if not varying:
-                self.be_constant(parents[0].tape, value)
+                self.be_constant(tape, value)
                 return
             parent_argnums, parents = (tuple(part) for part in zip(*varying, strict=True))
         row = row_of(function, args, kwargs)
-        self.tape = parents[0].tape
+        self.tape = tape
         self.parents = parents
         self.shape = shape_of(value)
         self.row = row
-        self.call = _call(function, row, args, kwargs, parent_argnums, self.shape)
-        self.position = self.tape.enter(self)
+        self.call = _call(tape, function, row, args, kwargs, parent_argnums, self.shape)
+        self.position = tape.enter(self)
+        values = tape.values
+        self.saved = None if values is None else values.of_call(function, value, args, kwargs, parent_argnums)
         self.constant = False
         self.steered = False
         for argnum, parent in zip(parent_argnums, parents, strict=True):
             if not row.known:
                 self.tape.leave(parent, f"unknown primitive {_name(function)}")
-            elif argnum not in row.data:
+                continue
+            if row.may_raise:
+                self.tape.leave(parent, f"errors of {_name(function)}")
+            if argnum not in row.data:
                 self.steered = True
                 self.tape.leave(parent, f"argument of {_name(function)}")
+        has_loose = any([parent.loose for parent in parents])
         self.loose = is_shaped_by_values(function, args, steered=self.steered) or (
-            any(parent.loose for parent in parents) and not self._keeps_shape(row)
+            has_loose and not self._keeps_shape(row)
         )
+        self.coarse = self.steered or self.loose or (has_loose and not row.into_memory)
         if self.loose:
             self.shape = ()
 
@@ -189,9 +265,10 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.shape = shape_of(value)
         self.call = None
         self.row = None
+        self.saved = None if tape.values is None else tape.values.of_root(value)
         self.constant = False
         self.steered = False
-        self.loose = False
+        self.loose = self.coarse = False
         self.position = tape.enter(self)
 
     def be_constant(self, tape: Tape, value: Any) -> None:
@@ -201,9 +278,10 @@ class DependenceNode(Node):  # type: ignore[misc]
         self.shape = shape_of(value)
         self.call = None
         self.row = None
+        self.saved = None
         self.constant = True
         self.steered = False
-        self.loose = False
+        self.loose = self.coarse = False
         self.position = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DependenceNode:
@@ -223,6 +301,7 @@ def owner_of(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _call(
+    tape: Tape,
     function: Callable[..., Any],
     row: Row,
     args: tuple[Any, ...],
@@ -230,10 +309,15 @@ def _call(
     argnums: tuple[int, ...],
     shape: Shape,
 ) -> Call:
+    indices, values = tape.indices, row.values
     kept = tuple(
-        shaped(arg) if i in argnums else remember(arg, values=i in row.values) for i, arg in enumerate(args)
+        [
+            shaped(arg) if i in argnums else remember(arg, indices if i in values else None)
+            for i, arg in enumerate(args)
+        ]
     )
-    options = {name: remember(value, values=row.values is not NONE) for name, value in kwargs.items()}
+    named = None if values is NONE else indices
+    options = {name: remember(value, named) for name, value in kwargs.items()} if kwargs else {}
     return Call(function, kept, options, argnums, shape)
 
 
@@ -246,9 +330,11 @@ def _refuse_in_place(
 ) -> None:
     """Raise if the call wrote into an array that the program holds untraced: its dependence would be lost."""
     # A function that returns nothing (copyto, put) is called for what it writes.
-    written = value is None or kwargs.get("out") is not None
-    if isinstance(value, np.ndarray) and function not in IN_PLACE_BY_DESIGN:
-        written = written or any(arg is value and i not in argnums for i, arg in enumerate(args))
+    written = value is None or (bool(kwargs) and kwargs.get("out") is not None)
+    if isinstance(value, np.ndarray):
+        for i, arg in enumerate(args):
+            if arg is value and i not in argnums and function not in IN_PLACE_BY_DESIGN:
+                written = True
     if written:
         raise ProfileError(
             f"{_name(function)} writes into an existing array, which cannot be traced at "
@@ -264,6 +350,9 @@ def _refuse_in_place(
 def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", repr(function))
 
+
+_OPAQUE = ("unknown primitive ", "untraced ", "call of ", "conversion ")
+"""Kinds of sinks that name a function, or a conversion, of which nothing is known."""
 
 _OWN_PACKAGES = ("autograd", "numpy", "scipy", "mpi4py", "scr_critplugin.analysis", "scr_critplugin.mpi")
 _LIBRARY = sysconfig.get_path("stdlib") + os.sep

@@ -131,6 +131,8 @@ class Observed:
     branches: BranchLog = field(default_factory=BranchLog)
     primitives: int | None = None
     """Number of primitives of the first step of the first point (until that is recorded, of another)."""
+    warnings: dict[str, None] = field(default_factory=dict)
+    """What could not be followed, each once by place and name."""
 
 
 class ObservedProgram(Program):
@@ -154,17 +156,17 @@ class ObservedProgram(Program):
         self._point = f"at={point.at}" + (f" of input {point.source}" if inputs > 1 else "")
         self._numbers = {"step": set(), "output": set()}
 
-    def trace_step(self, state: State, number: int | None = None) -> TracedStep:
+    def trace_step(self, state: State, number: int | None = None, *, values: bool = False) -> TracedStep:
         """Record one step: step `number` from the point, counted from 1; by default, the next one."""
-        traced = super().trace_step(state)
+        traced = super().trace_step(state, number, values=values)
         self._observe("step", traced.tape, number)
         if self.observed.primitives is None or (number == 1 and self._points == 1):
             self.observed.primitives = len(traced.tape.nodes)
         return traced
 
-    def trace_output(self, state: State, number: int | None = None) -> TracedOutput:
+    def trace_output(self, state: State, number: int | None = None, *, values: bool = False) -> TracedOutput:
         """Record the output at `state`, which step `number` led to."""
-        traced = super().trace_output(state)
+        traced = super().trace_output(state, number, values=values)
         self._observe("output", traced.tape, number)
         return traced
 
@@ -180,6 +182,7 @@ class ObservedProgram(Program):
         run = Run(self._points, number, f"{words} from {self._point}")
         self.observed.branches.add(phase, run, tape.outcomes)
         feed(self.observed.fed, tape)
+        self.observed.warnings.update(dict.fromkeys(tape.warnings))
 
 
 # ---- their union ----

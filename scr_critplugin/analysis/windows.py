@@ -26,7 +26,7 @@ class Window:
     """Elements `offset + index . strides` of a memory, all counted in its elements.
 
     `whole`: the view covers its elements entirely (the real part of a complex array does not). `distinct`: it
-    shows no element twice.
+    shows no element twice. `inside`: it shows the second part of its elements (the imaginary part).
     """
 
     offset: int
@@ -34,6 +34,7 @@ class Window:
     strides: tuple[int, ...]
     whole: bool
     distinct: bool
+    inside: bool = False
 
     def on(self, mask: BoolArray) -> BoolArray:
         """The view of a memory's `mask` that corresponds to this window."""
@@ -63,6 +64,10 @@ class Window:
         if self.whole:
             self.on(mask)[...] = False
 
+    def mark(self, mask: BoolArray) -> None:
+        """Set in the memory's `mask` every element of the window."""
+        self.on(mask)[...] = True
+
     def token(self) -> tuple[Any, ...]:
         """What to compare."""
         return ("window", self.offset, self.shape, self.strides)
@@ -70,10 +75,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Elements of a memory at the given `at`, in any order, some perhaps more than once."""
+    """Elements of a memory at the given `at`, in any order, some perhaps more than once; else as `Window`."""
 
     at: NDArray[np.intp]
     whole: bool
+    inside: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,6 +99,14 @@ class Places:
         if self.whole:
             mask.reshape(-1)[self.at] = False
 
+    def mark(self, mask: BoolArray) -> None:
+        """Set in the memory's `mask` every element at the places."""
+        mask.reshape(-1)[self.at] = True
+
+    def places(self) -> NDArray[np.intp]:
+        """Place in the memory of each element."""
+        return self.at
+
     def token(self) -> tuple[Any, ...]:
         """What to compare."""
         return ("places", self.at.shape, self.at.tobytes())
@@ -101,25 +115,29 @@ class Places:
 Region: TypeAlias = Window | Places
 
 
-def window_of(view: NDArray[Any], flat: NDArray[Any]) -> Window:
-    """The window that `view` is of the memory `flat`.
+def window_of(view: NDArray[Any], flat: NDArray[Any]) -> Region:
+    """The window that `view` is of the memory `flat`; its places if it cuts elements into smaller ones.
 
     Raises
     ------
     ProfileError
-        `view` cuts the memory into elements of another size.
+        `view` joins elements of the memory to larger ones.
     """
     item = flat.itemsize
     distance = view.__array_interface__["data"][0] - flat.__array_interface__["data"][0]
     offset, inside = divmod(distance, item)
     strides = tuple(s if n > 1 else 0 for n, s in zip(view.shape, view.strides, strict=True))
-    if inside + view.itemsize > item or any(stride % item for stride in strides):
+    if view.itemsize > item or item % view.itemsize or inside % view.itemsize:
         raise ProfileError(
             f"a view of dtype {view.dtype} into an array of dtype {flat.dtype} cannot be traced. Copy the "
             "array before it is reinterpreted"
         )
+    if inside + view.itemsize > item or any(stride % item for stride in strides):
+        inner = Window(distance, view.shape, strides, True, False).places()
+        return Places(inner // item, False)
     steps = tuple(stride // item for stride in strides)
-    return Window(offset, view.shape, steps, view.itemsize == item, _distinct(view.shape, steps))
+    distinct = _distinct(view.shape, steps)
+    return Window(offset, view.shape, steps, view.itemsize == item, distinct, inside > 0)
 
 
 def _distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

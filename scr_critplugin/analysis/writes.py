@@ -13,6 +13,7 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.tracer import getval, isbox
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from scr_critplugin.analysis import pulls
 from scr_critplugin.analysis.memory import Memory, mix, spread, store, whole_window
 from scr_critplugin.analysis.rules import Row, add_rule, row_of
 from scr_critplugin.analysis.tape import DependenceNode
-from scr_critplugin.analysis.windows import Places, Region, Window
+from scr_critplugin.analysis.windows import Places, Region
 from scr_critplugin.errors import ProfileError
 
 Source = tuple[Any, DependenceNode | None]
@@ -43,6 +44,15 @@ def memory_written(target: Any) -> Memory:
             "views, or no array. Copy it first (x = x.copy())"
         )
     return memory
+
+
+def part_of(source: Source, index: Any) -> Source:
+    """``source[index]``, the index bare."""
+    value, node = source
+    part = np.asarray(value)[index]
+    if node is None:
+        return part, None
+    return part, DependenceNode(part, ArrayBox.__getitem__.fun, (value, index), {}, (0,), (node,))
 
 
 def source_of(value: Any) -> Source:
@@ -82,7 +92,7 @@ def assign(target: Any, index: Any, value: Any, *, steered: bool) -> None:
             return
     else:
         window = whole_window(memory, shown)
-        region = Places(np.asarray(window.places()[index]), window.whole)
+        region = Places(np.asarray(window.places()[index]), window.whole, window.inside)
     source = source_of(value)
     memory.writable(shown)[index] = source[0]
     memory.write(spread if steered else store, region, [source])
@@ -106,7 +116,7 @@ def whole_index(index: Any) -> Any:
     return parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
 
 
-def _shows(value: Any, memory: Memory, region: Window) -> bool:
+def _shows(value: Any, memory: Memory, region: Region) -> bool:
     return (
         getattr(value, "_memory", None) is memory
         and isinstance(value._value, np.ndarray)
@@ -128,14 +138,17 @@ def ufunc_into(
 
     An output that is an ordinary array gets bare values, and what they come from counts as needed.
     """
+    if not any(np.size(getval(out)) for out in outs if out is not None):
+        ufunc(*map(getval, inputs), out=tuple(None if out is None else getval(out).copy() for out in outs))
+        return outs[0] if ufunc.nout == 1 else tuple(outs)
     if any(out is not None and not isbox(out) for out in outs):
         bare_outs = tuple(out if out is None or not isbox(out) else None for out in outs)
-        if None in bare_outs:
+        if any(out is None for out in bare_outs):
             raise ProfileError(f"{ufunc.__name__} writes into a traced and into an ordinary array at once")
         ufunc(*bare(list(inputs)), out=bare_outs, **bare(options))
         return outs[0] if ufunc.nout == 1 else tuple(outs)
     memories = [None if out is None else memory_written(out) for out in outs]
-    if None in memories:
+    if any(memory is None for memory in memories):
         raise ProfileError(
             f"{ufunc.__name__} with some of several outputs is not supported; give all of them"
         )
@@ -143,14 +156,34 @@ def ufunc_into(
     where = source_of(options.pop("where")) if "where" in options else None
     masked = {} if where is None else {"where": where[0]}
     targets = [m.writable(o._value) for m, o in zip(memories, outs, strict=True) if m is not None]
+    sources = _as_before(memories, sources, targets)
     ufunc(*(value for value, _ in sources), out=tuple(targets), **masked, **options)
     for memory, target in zip(memories, targets, strict=True):
-        if memory is None or not target.size:
-            continue
-        result = (target, _result_node(ufunc, target, sources, options))
-        written = [result] if where is None else [result, where]
-        memory.write(store if where is None else mix, whole_window(memory, target), written)
+        if memory is not None and target.size:
+            result = (target, _result_node(ufunc, target, sources, {**options, **masked}))
+            _write_where(memory, target, result, where)
     return outs[0] if ufunc.nout == 1 else tuple(outs)
+
+
+def _as_before(
+    memories: Sequence[Memory | None], sources: list[Source], targets: list[NDArray[Any]]
+) -> list[Source]:
+    """`sources`, with copies of what is about to be overwritten if the adjoints will want it."""
+    values = next(memory.node.tape.values for memory in memories if memory is not None)
+    return sources if values is None else values.copies_of_shared(sources, targets)
+
+
+def _write_where(memory: Memory, target: NDArray[Any], result: Source, where: Source | None) -> None:
+    """Record that `result`, of the shape of `target`, was written to it, or to a part of it."""
+    region = whole_window(memory, target)
+    if where is None or where[0] is True:
+        memory.write(store, region, [result])
+    elif where[1] is not None and not where[1].constant:
+        memory.write(mix, region, [result, where], "where")
+    else:
+        chosen = np.broadcast_to(np.asarray(where[0], dtype=bool), target.shape)
+        part = Places(region.places()[chosen], region.whole, region.inside)
+        memory.write(store, part, [part_of(result, chosen)])
 
 
 def _result_node(
@@ -159,9 +192,11 @@ def _result_node(
     traced = {i: node for i, (_, node) in enumerate(sources) if node is not None}
     if not traced:
         return None
-    function = ufunc if ufunc.nout == 1 else one_of_several
     arguments = tuple(value for value, _ in sources)
-    return DependenceNode(result, function, arguments, options, tuple(traced), tuple(traced.values()))
+    if ufunc.nout == 1:
+        return DependenceNode(result, ufunc, arguments, options, tuple(traced), tuple(traced.values()))
+    options = {**options, "how": ufunc}
+    return DependenceNode(result, one_of_several, arguments, options, tuple(traced), tuple(traced.values()))
 
 
 def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, values: Sequence[Any], *, steered: bool) -> None:
@@ -169,10 +204,10 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, values: Sequence[Any], *,
     memory = memory_written(target)
     window = whole_window(memory, target._value)
     sources = [source_of(value) for value in values]
-    region = Places(np.asarray(window.places()[index]), window.whole)
+    region = Places(np.asarray(window.places()[index]), window.whole, window.inside)
     ufunc.at(memory.writable(target._value), index, *(value for value, _ in sources))
     known = row_of(ufunc, (target._value, *(value for value, _ in sources)), {}).known
-    memory.write(mix if known and not steered else spread, region, sources)
+    memory.write(mix if known and not steered else spread, region, sources, ufunc)
 
 
 # ---- functions ----
@@ -185,24 +220,71 @@ def copy_to(target: Any, value: Any, casting: Any = "same_kind", where: Any = Tr
     memory = memory_written(target)
     source, mask = source_of(value), source_of(where)
     writable = memory.writable(target._value)
-    region = whole_window(memory, writable)
     np.copyto(writable, source[0], casting=casting, where=mask[0])
-    if mask[0] is True:
-        memory.write(store, region, [source])
-    else:
-        memory.write(mix, region, [source, mask])
+    if mask[0] is not True and np.shape(source[0]) != writable.shape:
+        source = _broadcast(source, writable.shape)
+    _write_where(memory, writable, source, mask)
+
+
+def _broadcast(source: Source, shape: tuple[int, ...]) -> Source:
+    value, node = source
+    wide = np.broadcast_to(value, shape)
+    if node is None:
+        return wide, None
+    return wide, DependenceNode(wide, np.broadcast_to, (value, shape), {}, (0,), (node,))
+
+
+def set_flat(array: NDArray[Any], index: Any, values: Any) -> None:
+    """``array.flat[index] = values``."""
+    array.flat[index] = values
+
+
+CHANGING: dict[Callable[..., Any], tuple[int, str]] = {
+    np.put: (2, "v"),
+    np.place: (2, "vals"),
+    np.putmask: (2, "values"),
+    np.fill_diagonal: (1, "val"),
+    np.put_along_axis: (2, "values"),
+    set_flat: (2, "values"),
+}
+"""Functions that write into their first argument at places of their own: where their values stand."""
 
 
 def change(
-    function: Callable[..., Any], target: Any, arguments: Sequence[Any], options: dict[str, Any]
-) -> Any:
-    """Call a `function` that writes into its first argument at places of its own; the rest is bare."""
+    function: Callable[..., Any],
+    target: Any,
+    arguments: Sequence[Any],
+    options: dict[str, Any],
+    *,
+    steered: bool,
+) -> None:
+    """Call one of the functions `CHANGING`; all but its values are bare.
+
+    `steered`: a traced value tells where it writes. Where it does, and what, is found by letting it write the
+    numbers of the values into an array of zeros.
+    """
     memory = memory_written(target)
-    writable = memory.writable(target._value)
-    result = function(writable, *arguments, **options)
-    memory.write(mix, whole_window(memory, writable), [])
-    return result
+    shown = target._value
+    position, name = CHANGING[function]
+    named = name in options
+    source = source_of(options[name] if named else arguments[position - 1])
 
+    def call(array: NDArray[Any], values: Any) -> None:
+        if named:
+            function(array, *arguments, **{**options, name: values})
+        else:
+            function(array, *arguments[: position - 1], values, *arguments[position:], **options)
 
-CHANGING = {np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
-"""Functions for `change`."""
+    numbers = np.arange(1, np.size(source[0]) + 1, dtype=np.intp).reshape(np.shape(source[0]))
+    came_from = np.zeros(shown.shape, dtype=np.intp)
+    call(came_from, numbers)
+    call(memory.writable(shown), source[0])
+    region = whole_window(memory, shown)
+    if steered:
+        memory.write(spread, region, [source], "changed")
+        return
+    written = came_from > 0
+    value = source
+    if np.ndim(source[0]):
+        value = part_of(source, np.unravel_index(came_from[written] - 1, np.shape(source[0])))
+    memory.write(store, Places(region.places()[written], region.whole, region.inside), [value])
