@@ -31,6 +31,7 @@ from scr_critplugin.analysis import writes
 from scr_critplugin.analysis.memory import ACCUMULATORS, Memory, memory_of
 from scr_critplugin.analysis.rules import getitem_where
 from scr_critplugin.analysis.tape import DependenceNode
+from scr_critplugin.errors import ProfileError
 
 _METADATA = {"nbytes", "itemsize", "strides", "flags"}
 _WITH_OUT = (
