@@ -18,9 +18,9 @@ from test_inplace import CONSTRUCTS, STATEMENT, N, State, copied, program, start
 
 from scr_critplugin.analysis import profile
 from scr_critplugin.analysis.adjoints import Ended, pull_back
-from scr_critplugin.analysis.boxes import recording
 from scr_critplugin.analysis.gradient import _backwards
 from scr_critplugin.analysis.program import Program, leaves
+from scr_critplugin.analysis.recording import recording
 from scr_critplugin.analysis.sparse_products import sparse_matmul
 from scr_critplugin.criticality import CriticalityMap, ElementState
 from scr_critplugin.errors import ProfileError

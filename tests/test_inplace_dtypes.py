@@ -142,7 +142,7 @@ def test_arrays_without_axes() -> None:
         s["t"][...] = s["t"] * 2.0
         s["x"][:] = s["t"] + s["x"][0]
 
-    state = {"t": np.array(1.0), "dt": np.array(0.5), "x": np.ones(3), "unused": np.array(2)}
+    state = {"t": np.array(1.0), "dt": np.array(0.5), "x": np.ones(3), "unused": np.array(2.0)}
 
     def output(s: State) -> Any:
         return s["x"]

@@ -215,9 +215,10 @@ def test_output_that_changes_its_structure_counts() -> None:
 
 def test_state_that_ends_in_other_nodes_counts() -> None:
     def step(state: State) -> State:
-        names = "xy" if state["it"] % 2 else "yx"
         one, other = state["x"] + 1.0, state["y"] + 2.0
-        return {**dict(zip(names, (one, other), strict=True)), "it": state["it"] + 1}
+        if state["it"] % 2:
+            one, other = other, one
+        return {"x": other, "y": one, "it": state["it"] + 1}
 
     found = profile(step, {"x": X, "y": X, "it": 0}, first)
     assert found.period == 2

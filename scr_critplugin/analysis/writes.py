@@ -165,14 +165,6 @@ def ufunc_into(
     return outs[0] if ufunc.nout == 1 else tuple(outs)
 
 
-def _as_before(
-    memories: Sequence[Memory | None], sources: list[Source], targets: list[NDArray[Any]]
-) -> list[Source]:
-    """`sources`, with copies of what is about to be overwritten if the adjoints will want it."""
-    values = next(memory.node.tape.values for memory in memories if memory is not None)
-    return sources if values is None else values.copies_of_shared(sources, targets)
-
-
 def _write_where(memory: Memory, target: NDArray[Any], result: Source, where: Source | None) -> None:
     """Record that `result`, of the shape of `target`, was written to it, or to a part of it."""
     region = whole_window(memory, target)
@@ -184,6 +176,14 @@ def _write_where(memory: Memory, target: NDArray[Any], result: Source, where: So
         chosen = np.broadcast_to(np.asarray(where[0], dtype=bool), target.shape)
         part = Places(region.places()[chosen], region.whole, region.inside)
         memory.write(store, part, [part_of(result, chosen)])
+
+
+def _as_before(
+    memories: Sequence[Memory | None], sources: list[Source], targets: list[NDArray[Any]]
+) -> list[Source]:
+    """`sources`, with copies of what is about to be overwritten if the adjoints will want it."""
+    values = next(memory.node.tape.values for memory in memories if memory is not None)
+    return sources if values is None else values.copies_of_shared(sources, targets)
 
 
 def _result_node(
@@ -280,11 +280,12 @@ def change(
     call(came_from, numbers)
     call(memory.writable(shown), source[0])
     region = whole_window(memory, shown)
-    if steered:
-        memory.write(spread, region, [source], "changed")
-        return
     written = came_from > 0
     value = source
     if np.ndim(source[0]):
         value = part_of(source, np.unravel_index(came_from[written] - 1, np.shape(source[0])))
-    memory.write(store, Places(region.places()[written], region.whole, region.inside), [value])
+    if steered and source[1] is not None:
+        # Another index would take other values.
+        source[1].tape.leave(source[1], "argument of __setitem__")
+    places = Places(region.places()[written], region.whole, region.inside)
+    memory.write(spread if steered else store, places, [value])
