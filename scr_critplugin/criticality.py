@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ._dtypes import dtype_from_json, dtype_to_json
 from .errors import MapError, UnknownVariableError
 from .mapfile import MAP_FORMAT_VERSION, StoredVariable, read_map, write_map
+from .provenance import Sources
 
 __all__ = [
     "MAP_FORMAT_VERSION",
@@ -329,8 +330,8 @@ class CriticalityMap(Mapping[str, Variable]):
 
         Critical in one is critical in all. Among uncritical states the weakest claim wins: unused before
         inert before dead. Of magnitudes the largest are kept, NaN before any number, and none of a variable
-        that lacks them in one of the maps. The provenance is ``{"union": [...]}`` with the provenance of
-        every source, nested unions flattened.
+        that lacks them in one of the maps. The provenance is ``{"union": [...]}`` with every distinct source
+        and, where several maps share one, their number; nested unions are flattened.
 
         Raises
         ------
@@ -342,8 +343,10 @@ class CriticalityMap(Mapping[str, Variable]):
         if not others:
             return self
         variables = [_united([each, *(other[name] for other in others)]) for name, each in self.items()]
-        sources = [source for each in (self, *others) for source in _union_sources(each.provenance)]
-        return CriticalityMap(variables, {"union": sources})
+        sources = Sources()
+        for each in (self, *others):
+            sources.add(each.provenance)
+        return CriticalityMap(variables, sources.provenance())
 
     def _require_same_variables(self, other: CriticalityMap, number: int) -> None:
         for name in (*self, *other):
@@ -583,11 +586,6 @@ def _weakest(variables: Sequence[Variable]) -> NDArray[np.uint8]:
     for variable in variables[1:]:
         strength = np.minimum(strength, _CLAIM_STRENGTH[variable.states])
     return _STATE_OF_STRENGTH[strength]
-
-
-def _union_sources(provenance: dict[str, Any]) -> list[Any]:
-    nested = provenance.get("union")
-    return nested if isinstance(nested, list) and len(provenance) == 1 else [provenance]
 
 
 def _compare_variable(one: Variable, other: Variable) -> VariableComparison:

@@ -326,7 +326,13 @@ def test_union_is_a_lattice_and_critical_in_one_is_critical_in_all(maps: list[Cr
     for name in a:
         expected = a[name].critical | b[name].critical | c[name].critical
         assert np.array_equal(together[name].critical, expected)
-    assert together.provenance == {"union": [a.provenance, b.provenance, c.provenance]}
+    distinct: list[tuple[dict[str, Any], int]] = []
+    for provenance in (a.provenance, b.provenance, c.provenance):
+        counted = [number for known, number in distinct if known == provenance]
+        distinct = [each for each in distinct if each[0] != provenance]
+        distinct.append((provenance, 1 + sum(counted)))
+    sources = [{**known, "maps": number} if number > 1 else known for known, number in distinct]
+    assert sorted(together.provenance["union"], key=repr) == sorted(sources, key=repr)
     assert a.union(b).union(c).provenance == together.provenance
 
 

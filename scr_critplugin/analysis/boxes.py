@@ -31,6 +31,7 @@ from scr_critplugin.analysis import writes
 from scr_critplugin.analysis.memory import ACCUMULATORS, Memory, memory_of
 from scr_critplugin.analysis.rules import getitem_where
 from scr_critplugin.analysis.tape import DependenceNode
+from scr_critplugin.errors import ProfileError
 
 _METADATA = {"nbytes", "itemsize", "strides", "flags"}
 _WITH_OUT = (
@@ -221,6 +222,12 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ProfileError(
+            "a traced value is pickled, so what becomes of it cannot be followed. To send it to another "
+            "rank, communicate through scr_critplugin.mpi.Comm"
+        )
 
     # ---- what autograd's ArrayBox lacks ----
 

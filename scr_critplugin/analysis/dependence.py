@@ -28,6 +28,7 @@ from scr_critplugin.analysis.perturbation import united as united_perturbations
 from scr_critplugin.analysis.poison import PoisonReport, check_by_poison, widened
 from scr_critplugin.analysis.poison import united as united_poison
 from scr_critplugin.analysis.program import Output, Program, State, Step
+from scr_critplugin.analysis.ranks import Alone, current, taking_part
 from scr_critplugin.analysis.recurrence import states_of
 from scr_critplugin.analysis.sinks import Sink, sinks_of
 from scr_critplugin.analysis.union import (
@@ -109,6 +110,7 @@ def profile(
     engine: Literal["dependence", "gradient", "perturbation"] = "dependence",
     mask: Literal["structure", "gradient"] = "structure",
     seed: int = 0,
+    comm: Any = None,
 ) -> Profile:
     """Find which elements of `state` can influence the output.
 
@@ -157,6 +159,9 @@ def profile(
         and elements whose derivative is unknown, keep their structural state.
     seed : int
         Of random cotangents, of the elements that are sampled, and of all noise.
+    comm : mpi4py communicator, optional
+        Profile a program that communicates, on all ranks of `comm` at once; each gets the map of its own
+        state. The program must communicate by `scr_critplugin.mpi`. Default: a serial program.
 
     Returns
     -------
@@ -184,12 +189,33 @@ def profile(
     later state of the window no longer holds it; *unused* if it belongs to a variable that no primitive takes
     at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
+    with taking_part(comm) as ranks:
+        options = (at, steps, control, validate, engine, mask, seed)
+        ranks.refuse_differences("(at, steps, control, validate, engine, mask, seed)", options)
+        return _profiled(step, state, output, *options)
+
+
+def _profiled(
+    step: Step,
+    state: Any,
+    output: Output,
+    at: Any,
+    steps: int | None,
+    control: str,
+    validate: str | None,
+    engine: str,
+    mask: str,
+    seed: int,
+) -> Profile:
     _check_options(steps, control, validate)
     _check_engine(engine, mask)
+    ranks = current()
+    if ranks.size > 1 and engine == "gradient":
+        raise ProfileError("gradients are not pulled across ranks; use another engine", key="engine")
     inputs, at_steps = checked_inputs(state), checked_steps(at)
     found: list[_Found] = []
     starts: list[State] = []
-    with ObservedProgram(step, output, steering_counts=control == "sink") as program:
+    with ObservedProgram(step, output, steering_counts=control == "sink", agree=ranks.all) as program:
         for point, start in points_of(program, inputs, at_steps):
             program.start_at(point, len(inputs))
             at_point = _profile_at(program, point, start, steps, validate=validate is not None)
@@ -215,6 +241,7 @@ def profile(
     provenance = {
         **_provenance(program, found, steps, control),
         "engine": engine,
+        **({"rank": ranks.rank, "ranks": ranks.size} if ranks.size > 1 else {}),
         **_gradient_provenance(magnitudes, mask),
         "sinks": [str(sink) for sink in sinks],
         "branches": [str(branch) for branch in branches],
@@ -303,7 +330,9 @@ def _perturbed(
 ) -> tuple[dict[str, Variable], PerturbationReport]:
     """The map without the elements that single changes contradict, and what was changed."""
     uncritical = _uncritical(variables)
-    reports = [perturb(program, start, swept, uncritical=uncritical, seed=seed) for start in starts]
+    reports = [
+        perturb(program, start, swept, uncritical=uncritical, seed=seed, comm=_others()) for start in starts
+    ]
     report = united_perturbations(reports)
     return widened(variables, report.contradictions), report
 
@@ -314,9 +343,16 @@ def _poisoned(
     """The map without the elements whose poison shows at any of the points, and what was overwritten."""
     reports = []
     for start in starts:
-        reports.append(check_by_poison(program, start, _uncritical(variables), swept, seed=seed))
+        reports.append(
+            check_by_poison(program, start, _uncritical(variables), swept, seed=seed, comm=_others())
+        )
         variables = widened(variables, reports[-1].guilty)
     return variables, united_poison(reports)
+
+
+def _others() -> Alone | None:
+    """The ranks that run the program together, if they are several."""
+    return current() if current().size > 1 else None
 
 
 def _uncritical(variables: Mapping[str, Variable]) -> dict[str, NDArray[np.bool_]]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scr_critplugin.analysis.ranks import current
 from scr_critplugin.analysis.tape import Outside, Tape
 from scr_critplugin.errors import ProfileError
 
@@ -52,7 +53,8 @@ def recorded(program: Runs, state: dict[str, Any], record: Callable[[dict[str, A
         The program keeps values outside its state from one step to the next.
     """
     found = record(state, False)
-    if any(sink.kind in _ASSIGNED for _, sink in found.tape.sinks):
+    # Over several ranks the arrays stay ordinary, and what goes into them counts as needed.
+    if current().size == 1 and any(sink.kind in _ASSIGNED for _, sink in found.tape.sinks):
         again = record(state, True)
         written = [array for array in again.tape.outside if array.written.any()]
         if written:

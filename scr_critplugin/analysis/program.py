@@ -27,6 +27,7 @@ from scr_critplugin import analysis
 from scr_critplugin.analysis import outside
 from scr_critplugin.analysis.boxes import TracedArray
 from scr_critplugin.analysis.process_copy import ProcessCopy
+from scr_critplugin.analysis.ranks import current
 from scr_critplugin.analysis.recording import recording
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.errors import ProfileError
@@ -109,11 +110,13 @@ class Program:
     def advance(self, state: State) -> State:
         """The state after one plain step."""
         given = _copied(state)
-        return _next_state(self.step(given), given, state)
+        with current().together("step"):
+            return _next_state(self.step(given), given, state)
 
     def outputs(self, state: State) -> list[Any]:
         """Leaves of the plain output at `state`."""
-        return [leaf for _, leaf in leaves(self.output(_copied(state)))]
+        with current().together("output"):
+            return [leaf for _, leaf in leaves(self.output(_copied(state)))]
 
     def answer(self, question: tuple[Any, ...]) -> Any:
         """The work of `uncalled`. The question: a function of the program and more, and its arguments."""
@@ -153,7 +156,8 @@ class Program:
             return outside.recorded(self, state, partial(self._trace_output, values=values))
 
     def _trace_step(self, state: State, arrays: bool, *, values: bool) -> TracedStep:
-        with recording(self.step, arrays=arrays, values=values) as (tape, box):
+        users = recording(self.step, arrays=arrays, values=values)
+        with users as (tape, box), current().together("step", tape):
             given = _boxed(state, box)
             first = dict(given)
             result = _next_state(self.step(given), given, state)
@@ -162,7 +166,8 @@ class Program:
         return TracedStep(tape, {name: getval(value) for name, value in result.items()}, nodes, written)
 
     def _trace_output(self, state: State, arrays: bool, *, values: bool) -> TracedOutput:
-        with recording(self.output, arrays=arrays, values=values) as (tape, box):
+        users = recording(self.output, arrays=arrays, values=values)
+        with users as (tape, box), current().together("output", tape):
             found = [leaf for _, leaf in leaves(self.output(_boxed(state, box)))]
             traced = [leaf for leaf in found if _is_traced(leaf)]
             nodes = [leaf._node for leaf in traced]
@@ -177,7 +182,9 @@ def own_errors_pass(plain: Callable[[], Any]) -> Iterator[None]:
     except ProfileError:
         raise
     except Exception as error:
-        plain()
+        if current().size == 1:
+            # Of several ranks the others have gone on.
+            plain()
         frame = _innermost_of_program(error)
         raise ProfileError(
             f"what runs plainly fails when it is traced, at {frame.filename}:{frame.lineno}, with "

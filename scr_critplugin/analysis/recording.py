@@ -51,6 +51,7 @@ def recording(
     trace_stack.top = trace = top + 1
     try:
         _switch_to_traced_arrays()
+        tape.box = lambda value, node: new_box(value, trace, node)
         stand_ins = StandIns(
             tape, lambda value: new_box(value, trace, tape.constant(value)), dispatch.REPLACED, arrays=arrays
         )

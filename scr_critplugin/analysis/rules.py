@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import autograd.builtins
 import autograd.core
@@ -33,6 +33,7 @@ from autograd.tracer import Box, getval, primitive
 
 from scr_critplugin.analysis import moves, pulls, structured
 from scr_critplugin.analysis.calls import Call, Shaped
+from scr_critplugin.analysis.masks import Mask
 from scr_critplugin.analysis.pulls import Pull
 
 ALL: Container[int] = range(sys.maxsize)
@@ -54,6 +55,12 @@ def always(call: Call) -> bool:
     return True
 
 
+Across: TypeAlias = "Callable[[Call, Mask | None], list[Mask]]"
+"""Takes the mask of the result, None if nothing of it is needed here, and exchanges masks with the other
+ranks: every rank of the communication calls it, once in a sweep. Returns a mask for each traced argument, in
+order."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One rule.
@@ -63,7 +70,7 @@ class Row:
     and `sequence_argument`: `pull` takes lists of masks there. `applies`: whether the row holds for these
     arguments. `into_memory`: the result is the first argument, written to. `whole`: the pull of a whole
     result, if it is not empty, is the whole of each data argument. `may_raise`: whether the call raises an
-    error on some values.
+    error on some values. `across`: in place of `pull`, for calls that communicate; see `Across`.
     """
 
     pull: Pull
@@ -77,6 +84,7 @@ class Row:
     into_memory: bool = False
     whole: bool = False
     may_raise: bool = False
+    across: Across | None = None
 
 
 UNKNOWN = Row(pulls.dense, known=False, whole=True)

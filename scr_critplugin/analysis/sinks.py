@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis.departures import Place
-from scr_critplugin.analysis.sweep import Masks, mask_of, pull_to_parents, set_whole
+from scr_critplugin.analysis.ranks import current
+from scr_critplugin.analysis.sweep import Masks, communicates, mask_of, pull_to_parents, set_whole
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.regions import describe
 
@@ -64,6 +65,10 @@ def feed(into: Fed, tape: Tape) -> None:
     nodes: dict[Place, list[int]] = {}
     for position, place in tape.sinks:
         nodes.setdefault(place, []).append(position)
+    ranks = current()
+    if ranks.any(any(map(sweep.communicates, tape.nodes))):
+        _feed_together(into, tape, nodes, sorted(set().union(*ranks.allgather(set(nodes)))))
+        return
     swept: dict[tuple[int, ...], dict[str, NDArray[np.bool_]]] = {}
     for place, positions in nodes.items():
         key = tuple(positions)
@@ -74,6 +79,16 @@ def feed(into: Fed, tape: Tape) -> None:
             known[name] = known[name] | mask if name in known else mask
 
 
+def _feed_together(into: Fed, tape: Tape, nodes: dict[Place, list[int]], places: Sequence[Place]) -> None:
+    """The same where sweeps cross ranks: all sweep for every place, and an element may feed one elsewhere."""
+    for place in places:
+        found = _feeding(tape, nodes.get(place, []), until=len(tape.nodes))
+        if place in nodes or found:
+            known = into.setdefault(place, {})
+            for name, mask in found.items():
+                known[name] = known[name] | mask if name in known else mask
+
+
 def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:
     """The sinks, in the order of their places."""
     return tuple(
@@ -82,14 +97,14 @@ def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:
     )
 
 
-def _feeding(tape: Tape, positions: Sequence[int]) -> dict[str, NDArray[np.bool_]]:
-    """Elements of the roots that the nodes at `positions` can depend on."""
-    masks: Masks = [None] * (max(positions) + 1)
+def _feeding(tape: Tape, positions: Sequence[int], until: int | None = None) -> dict[str, NDArray[np.bool_]]:
+    """Elements of the roots that the nodes at `positions` can depend on; `until`: how many nodes to visit."""
+    masks: Masks = [None] * (max(positions) + 1 if until is None else until)
     for position in positions:
         set_whole(tape.nodes[position], masks)
     for position in range(len(masks) - 1, -1, -1):
         mask, node = masks[position], tape.nodes[position]
-        if mask is not None and node.call is not None:
+        if node.call is not None and (mask is not None or communicates(node)):
             masks[position] = None
             pull_to_parents(node, mask, masks)
     reached = [item for item in tape.roots.items() if item[1].position < len(masks)]

@@ -49,10 +49,10 @@ def needed(tape: Tape, seeds: Iterable[Seed], watched: dict[int, Mask | None] | 
         set_whole(tape.nodes[position], masks)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
-        if node.call is None or mask is None:
+        if node.call is None or (mask is None and not communicates(node)):
             continue
         masks[node.position] = None
-        if watched is not None and node.position in watched:
+        if watched is not None and mask is not None and node.position in watched:
             seen = watched[node.position] = nothing(node.shape)
             merge(seen, everything(node.shape) if mask is WHOLE else mask)
         pull_to_parents(node, mask, masks)
@@ -69,7 +69,7 @@ def accessed(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
             continue
         if copies(node):
             mask, masks[node.position] = masks[node.position], None
-            if mask is not None:
+            if mask is not None or communicates(node):
                 pull_to_parents(node, mask, masks)
         else:
             for parent in node.parents:
@@ -82,7 +82,7 @@ def carried(tape: Tape, seeds: Iterable[Seed]) -> RootMasks:
     masks = _seeded(tape, seeds)
     for node in reversed(tape.nodes):
         mask = masks[node.position]
-        if node.call is None or mask is None:
+        if node.call is None or (mask is None and not communicates(node)):
             continue
         masks[node.position] = None
         if copies(node):
@@ -97,10 +97,17 @@ def taken(tape: Tape) -> set[str]:
     return {name for name, node in tape.roots.items() if node.position in positions}
 
 
-def pull_to_parents(node: DependenceNode, mask: Mask | Whole, masks: Masks) -> None:
+def pull_to_parents(node: DependenceNode, mask: Mask | Whole | None, masks: Masks) -> None:
     """Set in the masks of the node's parents what `mask` of its result can depend on. Consumes `mask`."""
     call, row = node.call, node.row
     if call is None or row is None:
+        return
+    if row.across is not None:
+        here = everything(node.shape) if mask is WHOLE else mask
+        for parent, pulled in zip(node.parents, row.across(call, here), strict=True):
+            merge(mask_of(parent, masks), pulled)
+        return
+    if mask is None:
         return
     # Coarse, or the rule knows one result only.
     is_dense = node.coarse or (isinstance(mask, list) and not row.many_results)
@@ -149,6 +156,11 @@ def _pull_store(node: DependenceNode, call: Call, mask: BoolArray, masks: Masks)
 def copies(node: DependenceNode) -> bool:
     """True if the result of the node's call holds copies of elements, nothing computed."""
     return node.row is not None and node.call is not None and not node.steered and node.row.moves(node.call)
+
+
+def communicates(node: DependenceNode) -> bool:
+    """True if other ranks wait for this node in the sweep, even if nothing of its result is needed here."""
+    return node.row is not None and node.row.across is not None
 
 
 def set_whole(node: DependenceNode, masks: Masks) -> None:

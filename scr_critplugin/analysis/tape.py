@@ -82,6 +82,8 @@ class Tape:
         self.outside: list[Outside] = []
         """Arrays outside the state that could be written to."""
         self.closed = False
+        self.box: Callable[[Any, DependenceNode], Any] = lambda value, node: value
+        """Puts a traced array around a value that comes from elsewhere; set by `boxes.recording`."""
         self.memories: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
         self.kept: list[Any] = []

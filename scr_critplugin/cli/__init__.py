@@ -13,6 +13,7 @@ import click
 from scr_critplugin.cli.check import check
 from scr_critplugin.cli.demo import demo
 from scr_critplugin.cli.doctor import doctor
+from scr_critplugin.cli.merge import merge
 from scr_critplugin.cli.pack import pack, unpack
 from scr_critplugin.cli.plan import plan
 from scr_critplugin.cli.profile import profile
@@ -43,7 +44,7 @@ def cli() -> None:
     """
 
 
-for command in (demo, profile, plan, show, pack, unpack, check, run, doctor):
+for command in (demo, profile, merge, plan, show, pack, unpack, check, run, doctor):
     cli.add_command(command)
 
 
