@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from autograd.tracer import isbox
+from autograd.tracer import isbox, trace_primitives_map
 
 _LEFT_ALONE = frozenset(
     [
@@ -102,7 +102,8 @@ class Walk:
     """Walks over what programs reach; visits nothing twice."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, Any] = {}
+        # A program may hold autograd's table of wrapped functions; it must stay as it is.
+        self._seen: dict[int, Any] = {id(trace_primitives_map): trace_primitives_map}
 
     def slots(self, users: Iterable[Any]) -> Iterator[Slot]:
         """The places that are reached from `users` for the first time."""
