@@ -136,8 +136,7 @@ class Sweeper:
         call, row = node.call, node.row
         if call is None or row is None or not has_any(elements):
             return
-        is_loose = node.loose or (not row.into_memory and any(parent.loose for parent in node.parents))
-        is_dense = node.steered or is_loose or row.pull is pulls.dense
+        is_dense = node.coarse or row.pull is pulls.dense
         is_dense = is_dense or (isinstance(elements, list) and not row.many_results)
         for argnum, parent in zip(call.argnums, node.parents, strict=True):
             if is_dense or (isinstance(parent.shape, list) and not row.sequence_argument):
