@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -12,37 +13,42 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scr_critplugin.analysis import sweep
-from scr_critplugin.analysis.boxes import recording
-from scr_critplugin.analysis.masks import nothing
-from scr_critplugin.analysis.program import Program, leaves
+from scr_critplugin.analysis.program import Program
 from scr_critplugin.analysis.runsets import Runs
 from scr_critplugin.analysis.sparse import Sweeper
 
 
+def random_mask(shape: Any, share: float, generator: np.random.Generator) -> Any:
+    """A mask with about that share set; a list of them for a sequence."""
+    if isinstance(shape, list):
+        return [random_mask(part, share, generator) for part in shape]
+    return np.asarray(generator.random(shape) < share)
+
+
+def as_elements(mask: Any) -> Any:
+    """The same as runs."""
+    return [as_elements(part) for part in mask] if isinstance(mask, list) else Runs.from_mask(mask)
+
+
 def dense_and_sparse(tape: Any, seeds: list[tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the roots get from boolean `seeds` (and sinks) in both ways."""
-    dense = sweep.needed(tape, [(node, mask.copy()) for node, mask in seeds])
+    dense = sweep.needed(tape, [(node, copy.deepcopy(mask)) for node, mask in seeds])
     sweeper = Sweeper(tape)
-    found = sweeper.needed([*((node, Runs.from_mask(mask)) for node, mask in seeds), *sweeper.sinks()])
+    found = sweeper.needed([*((node, as_elements(mask)) for node, mask in seeds), *sweeper.sinks()])
     return dense, {name: found[name].on(dense[name].shape) for name in dense}
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", [*rules_of.CASES, *rules_of.UFUNC_CASES], ids=lambda case: case.label)
 def test_primitive_pulls_the_same_elements(case: Any) -> None:
-    rules_of.available(case)
-    with recording() as (tape, box):
-        boxes = [box(str(i), value) for i, value in enumerate(case.inputs)]
-        found = [leaf for _, leaf in leaves(case.function(*boxes))]
-        rules_of.recorded(found)
+    tape, found = rules_of.available(case, rules_of.traced)
     for leaf in found:
         if not hasattr(leaf, "_node"):
             continue
         node = leaf._node
         generator = np.random.default_rng(1)
         for share in (0.0, 0.2, 0.7, 1.0):
-            mask = nothing(node.shape)
-            mask[...] = generator.random(node.shape) < share
+            mask = random_mask(node.shape, share, generator)
             dense, sparse = dense_and_sparse(tape, [(node, mask)])
             for name in dense:
                 assert np.array_equal(sparse[name], dense[name]), (name, share)

@@ -437,6 +437,9 @@ def _view_of(view: Any, blank: BoolArray, runs: Runs) -> Runs:
 
 def _of_view(call: Call, needed: Elements, argnum: int, shape: tuple[int, ...]) -> Runs:
     """Functions that show the elements of their first argument: run on a blank array, they tell where."""
+    if call.has_parameter("order") and call.parameter("order") != "C":
+        # How the argument lies decides, and of that nothing is kept.
+        raise NotSparseError
     blank = np.empty(shape, bool)
     views = call.function(blank, *call.args[1:], **call.kwargs)
     if isinstance(views, (list, tuple)):
