@@ -1,4 +1,4 @@
-"""Maps of kernels from tiles hold those of full sweeps, and are equal where the critical elements are boxes."""
+"""Maps of kernels from tiles hold those of full sweeps, and equal them where critical elements are boxes."""
 
 from __future__ import annotations
 
