@@ -431,6 +431,8 @@ def _view_of(view: Any, blank: BoolArray, runs: Runs) -> Runs:
     if not view.size:
         return Runs.none()
     window = window_of(view, blank.reshape(-1))
+    if not isinstance(window, Window):
+        raise NotSparseError
     index_map = IndexMap(window.shape, c_strides(window.shape), window.strides, 0, window.offset)
     return index_map.apply(runs, max(blank.size, view.size))
 
