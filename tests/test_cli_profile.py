@@ -210,9 +210,7 @@ def test_what_cannot_be_followed_is_named(run: Run, tmp_path: Path) -> None:
         ("perturbation", "elements changed one at a time"),
     ],
 )
-def test_other_engines_report_beside_the_same_map(
-    run: Run, tmp_path: Path, engine: str, said: str
-) -> None:
+def test_other_engines_report_beside_the_same_map(run: Run, tmp_path: Path, engine: str, said: str) -> None:
     """The structure needs an element that happens to be multiplied by zero."""
     product = program(
         tmp_path,

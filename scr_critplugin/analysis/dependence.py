@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scr_critplugin.analysis import tiles as sampling
 from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.collection import seldom_collecting
 from scr_critplugin.analysis.gradient import Gradient, gradient, united_gradients, with_magnitudes
@@ -31,6 +32,7 @@ from scr_critplugin.analysis.program import Output, Program, State, Step
 from scr_critplugin.analysis.ranks import Alone, current, taking_part
 from scr_critplugin.analysis.recurrence import states_of
 from scr_critplugin.analysis.sinks import Sink, sinks_of
+from scr_critplugin.analysis.tiles import Confidence
 from scr_critplugin.analysis.union import (
     ObservedProgram,
     Point,
@@ -81,6 +83,8 @@ class Profile:
         Functions that could not be followed, each with its place: compiled ones, conversions to ordinary
         arrays, functions without a rule. All they were given is critical; each was also given as a
         `ProfileWarning`. And what could not be checked.
+    confidence : Confidence or None
+        What a map from a sample rests on, all points together; None if everything was swept.
     """
 
     map: CriticalityMap
@@ -95,6 +99,7 @@ class Profile:
     gradient: Gradient | None = None
     perturbation: PerturbationReport | None = None
     warnings: tuple[str, ...] = ()
+    confidence: Confidence | None = None
 
 
 @seldom_collecting()
@@ -109,6 +114,7 @@ def profile(
     validate: Literal["poison"] | None = "poison",
     engine: Literal["dependence", "gradient", "perturbation"] = "dependence",
     mask: Literal["structure", "gradient"] = "structure",
+    tiles: int | None = None,
     seed: int = 0,
     comm: Any = None,
 ) -> Profile:
@@ -157,8 +163,13 @@ def profile(
         "gradient", with that engine, makes critical elements of magnitude zero inert. The map is then good
         for these states only, if at all: at another, the output may respond to them. Integers and booleans,
         and elements whose derivative is unknown, keep their structural state.
+    tiles : int, optional
+        For large arrays: sweep that many random tiles of each array, at least 1, beside those at corners and
+        faces, and call critical the boxes around what they need. The map is then a claim from a sample, of
+        the strength that `Profile.confidence` states, and to be checked by poison; if that refutes it,
+        everything is swept. None: sweep everything.
     seed : int
-        Of random cotangents, of the elements that are sampled, and of all noise.
+        Of random cotangents, of tiles, of the elements that are sampled, and of all noise.
     comm : mpi4py communicator, optional
         Profile a program that communicates, on all ranks of `comm` at once; each gets the map of its own
         state. The program must communicate by `scr_critplugin.mpi`. Default: a serial program.
@@ -190,8 +201,8 @@ def profile(
     at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
     with taking_part(comm) as ranks:
-        options = (at, steps, control, validate, engine, mask, seed)
-        ranks.refuse_differences("(at, steps, control, validate, engine, mask, seed)", options)
+        options = (at, steps, control, validate, engine, mask, tiles, seed)
+        ranks.refuse_differences("(at, steps, control, validate, engine, mask, tiles, seed)", options)
         return _profiled(step, state, output, *options)
 
 
@@ -205,20 +216,25 @@ def _profiled(
     validate: str | None,
     engine: str,
     mask: str,
+    tiles: int | None,
     seed: int,
 ) -> Profile:
     _check_options(steps, control, validate)
     _check_engine(engine, mask)
+    _check_tiles(tiles)
     ranks = current()
     if ranks.size > 1 and engine == "gradient":
         raise ProfileError("gradients are not pulled across ranks; use another engine", key="engine")
+    if ranks.size > 1 and tiles is not None:
+        raise ProfileError("tiles are not followed across ranks; sweep everything (tiles=None)", key="tiles")
+    sample = None if tiles is None else (tiles, seed)
     inputs, at_steps = checked_inputs(state), checked_steps(at)
     found: list[_Found] = []
     starts: list[State] = []
     with ObservedProgram(step, output, steering_counts=control == "sink", agree=ranks.all) as program:
         for point, start in points_of(program, inputs, at_steps):
             program.start_at(point, len(inputs))
-            at_point = _profile_at(program, point, start, steps, validate=validate is not None)
+            at_point = _profile_at(program, point, start, steps, sample, validate=validate is not None)
             if engine == "gradient":
                 at_point.gradients.append(gradient(program, start, max(at_point.swept, 1), seed=seed))
             found.append(at_point)
@@ -234,6 +250,11 @@ def _profiled(
             variables, perturbation = _perturbed(program, starts, variables, swept, seed)
         if validate == "poison":
             variables, poison = _poisoned(program, starts, variables, swept, seed)
+    confidence = sampling.weakest([each.confidence for each in found if each.confidence is not None])
+    if confidence is not None and poison is not None and poison.difference is not None:
+        # A sample can miss something; a full sweep cannot.
+        full = _profiled(step, state, output, at, steps, control, validate, engine, mask, None, seed)
+        return _refuted(full, replace(confidence, refuted=poison.difference))
     sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
     branches = program.observed.branches.branches()
     unchecked = [words for each in found for words in each.unchecked]
@@ -243,6 +264,7 @@ def _profiled(
         "engine": engine,
         **({"rank": ranks.rank, "ranks": ranks.size} if ranks.size > 1 else {}),
         **_gradient_provenance(magnitudes, mask),
+        **_sample_provenance(engine, confidence),
         "sinks": [str(sink) for sink in sinks],
         "branches": [str(branch) for branch in branches],
         "warnings": list(warnings),
@@ -262,6 +284,7 @@ def _profiled(
         magnitudes,
         perturbation,
         warnings,
+        confidence,
     )
 
 
@@ -289,6 +312,11 @@ def _check_engine(engine: str, mask: str) -> None:
         )
 
 
+def _check_tiles(tiles: int | None) -> None:
+    if tiles is not None and tiles < 1:
+        raise ProfileError(f"tiles is {tiles}; expected at least 1, or None to sweep everything", key="tiles")
+
+
 # ---- one point ----
 
 
@@ -304,12 +332,23 @@ class _Found:
     replayed: bool
     counters: tuple[str, ...]
     unchecked: tuple[str, ...]
+    confidence: Confidence | None = None
     gradients: list[Gradient] = field(default_factory=list)
 
 
-def _profile_at(program: Program, point: Point, start: State, steps: int | None, *, validate: bool) -> _Found:
+Sample = tuple[int, int]
+"""Number of tiles, and the seed that chooses them."""
+
+
+def _profile_at(
+    program: Program, point: Point, start: State, steps: int | None, sample: Sample | None, *, validate: bool
+) -> _Found:
     window = record(program, start, steps, validate=validate)
-    variables, swept = states_of(start, window)
+    confidence = None
+    if sample is None:
+        variables, swept = states_of(start, window)
+    else:
+        variables, swept, confidence = sampling.states_of(start, window, *sample)
     return _Found(
         point,
         variables,
@@ -319,10 +358,24 @@ def _profile_at(program: Program, point: Point, start: State, steps: int | None,
         window.replayed,
         window.counters,
         window.warnings,
+        confidence,
     )
 
 
 # ---- all points ----
+
+
+def _refuted(full: Profile, confidence: Confidence) -> Profile:
+    """The profile by a full sweep, with what became of the sample."""
+    engine = full.map.provenance["engine"]
+    provenance = full.map.provenance | _sample_provenance(engine, confidence)
+    return replace(full, map=CriticalityMap(list(full.map.values()), provenance), confidence=confidence)
+
+
+def _sample_provenance(engine: str, confidence: Confidence | None) -> dict[str, Any]:
+    if confidence is None:
+        return {}
+    return {"engine": f"{engine}, sampled", "confidence": confidence.as_provenance()}
 
 
 def _perturbed(

@@ -145,5 +145,10 @@ def _variable(name: str, value: Any, found: _ElementStates) -> Variable:
         states[~found.kept[name]] = ElementState.DEAD
         states[found.read[name]] = ElementState.INERT
         states[found.critical[name]] = ElementState.CRITICAL
+    return variable_of(name, array, states)
+
+
+def variable_of(name: str, array: NDArray[Any], states: NDArray[np.uint8]) -> Variable:
+    """The variable of a state's `array`, with its element states."""
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     return Variable(name, states, array.dtype, "F" if fortran else "C")

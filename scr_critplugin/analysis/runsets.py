@@ -1,0 +1,310 @@
+"""Sets of an array's elements as runs of its flattened order, and maps that carry such sets between arrays.
+
+A run list takes memory in proportion to a set's rows, not to the array, so a tile of a huge array, or all of
+its interior, costs little.
+
+An `IndexMap` says which elements of one array belong to which of another, as strides on both sides: NumPy's
+views, broadcasting, reductions and transposes are all of that kind, each way round.
+
+May import NumPy only. Tests: ``tests/test_runsets.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Places: TypeAlias = NDArray[np.int64]
+
+DENSER_THAN = 16
+"""Above one run for so many elements, a boolean array takes less memory than the runs (of 16 bytes)."""
+
+_ALWAYS_SPARSE = 4096
+
+
+class NotSparseError(Exception):
+    """The set, or the map, has no short form as runs. Never leaves `analysis`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    """Elements ``start[i] <= e < stop[i]``: int64 arrays, ascending, disjoint and not adjacent."""
+
+    start: Places
+    stop: Places
+
+    @classmethod
+    def none(cls) -> Runs:
+        """The empty set."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    @classmethod
+    def all(cls, size: int) -> Runs:
+        """Every element of an array of `size` elements."""
+        return cls(np.array([0]), np.array([size])) if size else cls.none()
+
+    @classmethod
+    def of(cls, start: Places, stop: Places) -> Runs:
+        """The union of intervals in any order, which may overlap or be empty."""
+        full = start < stop
+        if not full.all():
+            start, stop = start[full], stop[full]
+        if not start.size:
+            return cls.none()
+        if (start[1:] < start[:-1]).any():
+            order = np.argsort(start, kind="stable")
+            start, stop = start[order], stop[order]
+        stop = np.maximum.accumulate(stop)
+        is_new = start[1:] > stop[:-1]
+        if is_new.all():
+            return cls(start, stop)
+        return cls(start[np.append(True, is_new)], stop[np.append(is_new, True)])
+
+    @classmethod
+    def from_mask(cls, mask: NDArray[np.bool_]) -> Runs:
+        """The set elements of a boolean array, in C order."""
+        flat = mask.reshape(-1)
+        edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+        if flat.size and flat[0]:
+            edges = np.append(0, edges)
+        if flat.size and flat[-1]:
+            edges = np.append(edges, flat.size)
+        return cls(edges[::2].astype(np.int64), edges[1::2].astype(np.int64))
+
+    @classmethod
+    def from_places(cls, places: Places) -> Runs:
+        """The elements at `places`, in any order."""
+        flat = places.reshape(-1)
+        return cls.of(flat, flat + 1)
+
+    def __bool__(self) -> bool:
+        return bool(self.start.size)
+
+    def equals(self, other: Runs) -> bool:
+        """True if both are the same set."""
+        return np.array_equal(self.start, other.start) and np.array_equal(self.stop, other.stop)
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return int((self.stop - self.start).sum())
+
+    def on(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        """The boolean array of `shape`."""
+        flat = np.zeros(math.prod(shape), bool)
+        if len(self.start) > _ALWAYS_SPARSE:
+            edges = np.zeros(flat.size + 1, np.int8)
+            edges[self.start] = 1
+            edges[self.stop] = -1
+            np.not_equal(np.cumsum(edges[:-1], dtype=np.int8), 0, out=flat)
+        else:
+            for start, stop in zip(self.start.tolist(), self.stop.tolist(), strict=True):
+                flat[start:stop] = True
+        return flat.reshape(shape)
+
+    def places(self, limit: int) -> Places:
+        """Every element; NotSparseError if there are more than `limit`."""
+        if self.count > limit:
+            raise NotSparseError
+        return counted(self.start, self.stop - self.start)[1]
+
+    def minus(self, other: Runs) -> Runs:
+        """The elements that `other` does not hold."""
+        return _where_covered(self, other, inside=False)
+
+    def within(self, other: Runs) -> Runs:
+        """The elements that `other` holds too."""
+        return _where_covered(self, other, inside=True)
+
+
+def united(sets: Iterable[Runs]) -> Runs:
+    """Union of sets of one array."""
+    given = [each for each in sets if each]
+    if len(given) < 2:
+        return given[0] if given else Runs.none()
+    return Runs.of(
+        np.concatenate([each.start for each in given]), np.concatenate([each.stop for each in given])
+    )
+
+
+def too_many_runs(runs: int, size: int) -> bool:
+    """True if a boolean array of `size` elements takes less memory than so many `runs`."""
+    return runs > max(_ALWAYS_SPARSE, size // DENSER_THAN)
+
+
+def _where_covered(one: Runs, other: Runs, *, inside: bool) -> Runs:
+    if not one or not other:
+        return Runs.none() if inside or not one else one
+    # Every edge with what it opens or closes; between two edges both sets are constant.
+    edges = np.concatenate([one.start, one.stop, other.start, other.stop])
+    change_one = np.repeat([1, -1, 0, 0], [len(one.start)] * 2 + [len(other.start)] * 2)
+    change_other = np.repeat([0, 0, 1, -1], [len(one.start)] * 2 + [len(other.start)] * 2)
+    order = np.argsort(edges, kind="stable")
+    edges = edges[order]
+    in_one = np.cumsum(change_one[order])[:-1] > 0
+    in_other = np.cumsum(change_other[order])[:-1] > 0
+    chosen = in_one & (in_other == inside)
+    return Runs.of(edges[:-1][chosen], edges[1:][chosen])
+
+
+def counted(first: Places, count: Places) -> tuple[NDArray[np.intp], Places]:
+    """Numbers ``first[i], first[i] + 1, ...``, `count` of each, one after the other; and their i."""
+    owner = np.repeat(np.arange(len(first)), count)
+    before = np.cumsum(count) - count
+    return owner, first[owner] + (np.arange(len(owner)) - before[owner])
+
+
+# ---- maps ----
+
+
+def c_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a C-contiguous array, in elements."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def broadcast_strides(shape: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides, in elements of a C-contiguous array of `shape`, of its broadcast to the shape `to`."""
+    own = [0 if extent == 1 else stride for extent, stride in zip(shape, c_strides(shape), strict=True)]
+    # NumPy lets a value have leading axes of one element more than what it is assigned to.
+    own = own[max(len(own) - len(to), 0) :]
+    return (0,) * (len(to) - len(own)) + tuple(own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    extent: int
+    source: int
+    target: int
+
+
+class IndexMap:
+    """Carries sets from a source array to a target array.
+
+    For every index i of a grid of `shape`, the element ``source_offset + i . source`` belongs to the element
+    ``target_offset + i . target``. A source stride of 0 means that every index of that axis belongs to the
+    same source element; a target stride of 0 that they all belong to the same target element.
+
+    Raises
+    ------
+    NotSparseError
+        Two grid indices share a source element in another way than by a stride of 0.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        source: Sequence[int],
+        target: Sequence[int],
+        source_offset: int = 0,
+        target_offset: int = 0,
+    ) -> None:
+        self.is_empty = 0 in shape
+        axes, spread = [], []
+        for extent, one, other in zip(shape, source, target, strict=True):
+            if extent == 1:
+                continue
+            if one == 0:
+                if other:
+                    target_offset += min(other, 0) * (extent - 1)
+                    spread.append(_Axis(extent, 0, abs(other)))
+                continue
+            if one < 0:
+                source_offset += one * (extent - 1)
+                target_offset += other * (extent - 1)
+                one, other = -one, -other
+            axes.append(_Axis(extent, one, other))
+        self._source_offset, self._target_offset = source_offset, target_offset
+        self._axes = _joined(sorted(axes, key=lambda axis: -axis.source))
+        self._spread = sorted(spread, key=lambda axis: axis.target)
+        self._reach = [
+            sum(axis.source * (axis.extent - 1) for axis in self._axes[i + 1 :])
+            for i in range(len(self._axes))
+        ]
+        if not self.is_empty and any(
+            axis.source <= reach for axis, reach in zip(self._axes, self._reach, strict=True)
+        ):
+            raise NotSparseError
+
+    def apply(self, runs: Runs, size: int) -> Runs:
+        """The target elements that belong to the source elements `runs`.
+
+        Raises
+        ------
+        NotSparseError
+            There are so many runs that boolean arrays would be shorter; the larger one has `size` elements.
+        """
+        if self.is_empty or not runs:
+            return Runs.none()
+        start, stop = runs.start - self._source_offset, runs.stop - self._source_offset
+        base = np.full(len(start), self._target_offset, np.int64)
+        for axis, reach in zip(self._axes[:-1], self._reach[:-1], strict=True):
+            start, stop, base = _split(axis, reach, start, stop, base, size)
+        if self._axes:
+            start, stop = self._of_last_axis(start, stop, base, size)
+        else:
+            hit = (start <= 0) & (stop > 0)
+            start, stop = base[hit], base[hit] + 1
+        found = Runs.of(start, stop)
+        for axis in self._spread:
+            found = _repeated(axis, found, size)
+        return found
+
+    def _of_last_axis(self, start: Places, stop: Places, base: Places, size: int) -> tuple[Places, Places]:
+        axis = self._axes[-1]
+        if axis.source == 1 and abs(axis.target) <= 1:
+            start, stop = np.maximum(start, 0), np.minimum(stop, axis.extent)
+            full = start < stop
+            start, stop, base = start[full], stop[full], base[full]
+            if axis.target == 0:
+                return base, base + 1
+            return (base + start, base + stop) if axis.target == 1 else (base - stop + 1, base - start + 1)
+        _, _, places = _split(axis, 0, start, stop, base, size)
+        return places, places + 1
+
+
+def _joined(axes: list[_Axis]) -> list[_Axis]:
+    """The axes, from large source strides to small ones, with those made one that run on into each other."""
+    joined: list[_Axis] = []
+    for axis in axes:
+        if joined:
+            outer = joined[-1]
+            runs_on = outer.source == axis.extent * axis.source and outer.target == axis.extent * axis.target
+            if runs_on:
+                joined[-1] = _Axis(outer.extent * axis.extent, axis.source, axis.target)
+                continue
+        joined.append(axis)
+    return joined
+
+
+def _split(
+    axis: _Axis, reach: int, start: Places, stop: Places, base: Places, size: int
+) -> tuple[Places, Places, Places]:
+    """Cut intervals at the multiples of the axis' source stride; what is left of each within its block."""
+    first = np.maximum(start // axis.source, 0)
+    last = np.minimum((stop - 1) // axis.source, axis.extent - 1)
+    count = np.maximum(last - first + 1, 0)
+    # Cutting up to twice what is there is no growth, however small the target.
+    if int(count.sum()) > 2 * len(start) and too_many_runs(int(count.sum()), size):
+        raise NotSparseError
+    owner, index = counted(first, count)
+    start = np.maximum(start[owner] - index * axis.source, 0)
+    stop = np.minimum(stop[owner] - index * axis.source, reach + 1)
+    full = start < stop
+    return start[full], stop[full], (base[owner] + index * axis.target)[full]
+
+
+def _repeated(axis: _Axis, runs: Runs, size: int) -> Runs:
+    """The runs, repeated along an axis of the target that the source does not have."""
+    length = runs.stop - runs.start
+    if (length >= axis.target).all():
+        return Runs.of(runs.start, runs.stop + axis.target * (axis.extent - 1))
+    if too_many_runs(len(length) * axis.extent, size):
+        raise NotSparseError
+    shift = np.arange(axis.extent) * axis.target
+    start = (runs.start[:, None] + shift).reshape(-1)
+    return Runs.of(start, start + np.repeat(length, axis.extent))
