@@ -66,7 +66,7 @@ def feed(into: Fed, tape: Tape) -> None:
     for position, place in tape.sinks:
         nodes.setdefault(place, []).append(position)
     ranks = current()
-    if ranks.any(any(map(sweep.communicates, tape.nodes))):
+    if ranks.any(any(map(communicates, tape.nodes))):
         _feed_together(into, tape, nodes, sorted(set().union(*ranks.allgather(set(nodes)))))
         return
     swept: dict[tuple[int, ...], dict[str, NDArray[np.bool_]]] = {}
