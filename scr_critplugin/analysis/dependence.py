@@ -11,9 +11,8 @@ May import the rest of `analysis`, the map and the errors. Tests: ``tests/test_d
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,13 +21,15 @@ from numpy.typing import NDArray
 from scr_critplugin.analysis import tiles as sampling
 from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.collection import seldom_collecting
+from scr_critplugin.analysis.findings import Found, Repetition, provenance_of, together
 from scr_critplugin.analysis.gradient import Gradient, gradient, united_gradients, with_magnitudes
 from scr_critplugin.analysis.history import record
+from scr_critplugin.analysis.options import Options
 from scr_critplugin.analysis.perturbation import PerturbationReport, perturb
 from scr_critplugin.analysis.perturbation import united as united_perturbations
 from scr_critplugin.analysis.poison import PoisonReport, check_by_poison, widened
 from scr_critplugin.analysis.poison import united as united_poison
-from scr_critplugin.analysis.program import Output, Program, State, Step
+from scr_critplugin.analysis.program import Output, Program, Progress, State, Step
 from scr_critplugin.analysis.ranks import Alone, current, taking_part
 from scr_critplugin.analysis.recurrence import states_of
 from scr_critplugin.analysis.sinks import Sink, sinks_of
@@ -42,7 +43,6 @@ from scr_critplugin.analysis.union import (
     united,
 )
 from scr_critplugin.criticality import CriticalityMap, Variable
-from scr_critplugin.errors import ProfileError
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,7 @@ def profile(
     tiles: int | None = None,
     seed: int = 0,
     comm: Any = None,
+    progress: Progress | None = None,
 ) -> Profile:
     """Find which elements of `state` can influence the output.
 
@@ -173,6 +174,8 @@ def profile(
     comm : mpi4py communicator, optional
         Profile a program that communicates, on all ranks of `comm` at once; each gets the map of its own
         state. The program must communicate by `scr_critplugin.mpi`. Default: a serial program.
+    progress : callable, optional
+        Called with what is being done (str), how much of it is done, and of how much (None: not known).
 
     Returns
     -------
@@ -201,203 +204,105 @@ def profile(
     at all; else *inert*: it is computed with, or copied from state to state, without effect.
     """
     with taking_part(comm) as ranks:
-        options = (at, steps, control, validate, engine, mask, tiles, seed)
-        ranks.refuse_differences("(at, steps, control, validate, engine, mask, tiles, seed)", options)
-        return _profiled(step, state, output, *options)
+        options = Options(at, steps, control, validate, engine, mask, tiles, seed)
+        ranks.refuse_differences("the options", astuple(options))
+        options.require_fit_for(ranks.size)
+        return _profiled(step, state, output, options, progress)
 
 
-def _profiled(
-    step: Step,
-    state: Any,
-    output: Output,
-    at: Any,
-    steps: int | None,
-    control: str,
-    validate: str | None,
-    engine: str,
-    mask: str,
-    tiles: int | None,
-    seed: int,
-) -> Profile:
-    _check_options(steps, control, validate)
-    _check_engine(engine, mask)
-    _check_tiles(tiles)
-    ranks = current()
-    if ranks.size > 1 and engine == "gradient":
-        raise ProfileError("gradients are not pulled across ranks; use another engine", key="engine")
-    if ranks.size > 1 and tiles is not None:
-        raise ProfileError("tiles are not followed across ranks; sweep everything (tiles=None)", key="tiles")
-    sample = None if tiles is None else (tiles, seed)
-    inputs, at_steps = checked_inputs(state), checked_steps(at)
-    found: list[_Found] = []
+def _profiled(step: Step, state: Any, output: Output, options: Options, progress: Progress | None) -> Profile:
+    inputs, at_steps = checked_inputs(state), checked_steps(options.at)
+    found: list[Found] = []
     starts: list[State] = []
-    with ObservedProgram(step, output, steering_counts=control == "sink", agree=ranks.all) as program:
+    with ObservedProgram(
+        step,
+        output,
+        steering_counts=options.control == "sink",
+        agree=current().all,
+        tell=progress,
+    ) as program:
         for point, start in points_of(program, inputs, at_steps):
             program.start_at(point, len(inputs))
-            at_point = _profile_at(program, point, start, steps, sample, validate=validate is not None)
-            if engine == "gradient":
-                at_point.gradients.append(gradient(program, start, max(at_point.swept, 1), seed=seed))
-            found.append(at_point)
-            if validate is not None or engine == "perturbation":
+            found.append(_profile_at(program, point, start, options))
+            if options.validates or options.engine == "perturbation":
                 starts.append(start)
-        variables, magnitudes = united([each.variables for each in found]), None
-        if engine == "gradient":
-            together = united_gradients([each for at_point in found for each in at_point.gradients])
-            variables, magnitudes = with_magnitudes(variables, together, shrink=mask == "gradient")
-        swept = max(each.swept for each in found)
-        perturbation = poison = None
-        if engine == "perturbation":
-            variables, perturbation = _perturbed(program, starts, variables, swept, seed)
-        if validate == "poison":
-            variables, poison = _poisoned(program, starts, variables, swept, seed)
+        checked = _checked(program, starts, found, options)
     confidence = sampling.weakest([each.confidence for each in found if each.confidence is not None])
+    poison = checked.poison
     if confidence is not None and poison is not None and poison.difference is not None:
         # A sample can miss something; a full sweep cannot.
-        full = _profiled(step, state, output, at, steps, control, validate, engine, mask, None, seed)
+        full = _profiled(step, state, output, replace(options, tiles=None), progress)
         return _refuted(full, replace(confidence, refuted=poison.difference))
-    sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
-    branches = program.observed.branches.branches()
-    unchecked = [words for each in found for words in each.unchecked]
-    warnings = tuple(dict.fromkeys([*program.observed.warnings, *unchecked]))
-    provenance = {
-        **_provenance(program, found, steps, control),
-        "engine": engine,
-        **({"rank": ranks.rank, "ranks": ranks.size} if ranks.size > 1 else {}),
-        **_gradient_provenance(magnitudes, mask),
-        **_sample_provenance(engine, confidence),
-        "sinks": [str(sink) for sink in sinks],
-        "branches": [str(branch) for branch in branches],
-        "warnings": list(warnings),
-        "poison": None if poison is None else poison.to_json_dict(),
-        "perturbation": None if perturbation is None else perturbation.to_json_dict(),
-    }
-    return Profile(
-        CriticalityMap(list(variables.values()), provenance),
-        sinks,
-        branches,
-        _stationary(found),
-        _period(found),
-        _counters(found),
-        swept,
-        program.observed.primitives or 0,
-        poison,
-        magnitudes,
-        perturbation,
-        warnings,
-        confidence,
-    )
-
-
-def _check_options(steps: int | None, control: str, validate: str | None) -> None:
-    if steps is not None and steps < 1:
-        raise ProfileError(
-            f"steps is {steps}; expected at least 1, or None for a run of any length", key="steps"
-        )
-    if control not in ("sink", "report"):
-        raise ProfileError(f"control is {control!r}; expected 'sink' or 'report'", key="control")
-    if validate not in ("poison", None):
-        raise ProfileError(f"validate is {validate!r}; expected 'poison' or None", key="validate")
-
-
-def _check_engine(engine: str, mask: str) -> None:
-    if engine not in ("dependence", "gradient", "perturbation"):
-        raise ProfileError(
-            f"engine is {engine!r}; expected 'dependence', 'gradient' or 'perturbation'", key="engine"
-        )
-    if mask not in ("structure", "gradient") or (mask == "gradient" and engine != "gradient"):
-        raise ProfileError(
-            f"mask is {mask!r} with engine {engine!r}; expected 'structure', or 'gradient' with the engine "
-            "of that name",
-            key="mask",
-        )
-
-
-def _check_tiles(tiles: int | None) -> None:
-    if tiles is not None and tiles < 1:
-        raise ProfileError(f"tiles is {tiles}; expected at least 1, or None to sweep everything", key="tiles")
+    return _described(program, found, checked, confidence, options)
 
 
 # ---- one point ----
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What was found at one point."""
-
-    point: Point
-    variables: dict[str, Variable]
-    swept: int
-    stationary: bool | None
-    period: int | None
-    replayed: bool
-    counters: tuple[str, ...]
-    unchecked: tuple[str, ...]
-    confidence: Confidence | None = None
-    gradients: list[Gradient] = field(default_factory=list)
-
-
-Sample = tuple[int, int]
-"""Number of tiles, and the seed that chooses them."""
-
-
-def _profile_at(
-    program: Program, point: Point, start: State, steps: int | None, sample: Sample | None, *, validate: bool
-) -> _Found:
-    window = record(program, start, steps, validate=validate)
-    confidence = None
-    if sample is None:
+def _profile_at(program: Program, point: Point, start: State, options: Options) -> Found:
+    window = record(program, start, options.steps, validate=options.validates)
+    confidence = magnitudes = None
+    if options.tiles is None:
         variables, swept = states_of(start, window)
     else:
-        variables, swept, confidence = sampling.states_of(start, window, *sample)
-    return _Found(
-        point,
-        variables,
-        swept,
-        window.stationary,
-        window.period,
-        window.replayed,
-        window.counters,
-        window.warnings,
-        confidence,
-    )
+        variables, swept, confidence = sampling.states_of(start, window, options.tiles, options.seed)
+    if options.engine == "gradient":
+        magnitudes = gradient(program, start, swept, seed=options.seed)
+    return Found(point, variables, swept, Repetition.of(window), confidence, magnitudes)
 
 
 # ---- all points ----
 
 
-def _refuted(full: Profile, confidence: Confidence) -> Profile:
-    """The profile by a full sweep, with what became of the sample."""
-    engine = full.map.provenance["engine"]
-    provenance = full.map.provenance | _sample_provenance(engine, confidence)
-    return replace(full, map=CriticalityMap(list(full.map.values()), provenance), confidence=confidence)
+@dataclass(frozen=True)
+class _Checked:
+    """The united map after the checks, and what they found."""
+
+    variables: dict[str, Variable]
+    poison: PoisonReport | None
+    gradient: Gradient | None
+    perturbation: PerturbationReport | None
 
 
-def _sample_provenance(engine: str, confidence: Confidence | None) -> dict[str, Any]:
-    if confidence is None:
-        return {}
-    return {"engine": f"{engine}, sampled", "confidence": confidence.as_provenance()}
-
-
-def _perturbed(
-    program: Program, starts: Sequence[State], variables: dict[str, Variable], swept: int, seed: int
-) -> tuple[dict[str, Variable], PerturbationReport]:
-    """The map without the elements that single changes contradict, and what was changed."""
-    uncritical = _uncritical(variables)
-    reports = [
-        perturb(program, start, swept, uncritical=uncritical, seed=seed, comm=_others()) for start in starts
-    ]
-    report = united_perturbations(reports)
-    return widened(variables, report.contradictions), report
+def _checked(program: Program, starts: Sequence[State], found: Sequence[Found], options: Options) -> _Checked:
+    """Unite what was found at the points, and take out of the map what a check contradicts at any of them."""
+    variables = united([each.variables for each in found])
+    swept = max(each.swept for each in found)
+    magnitudes = perturbation = poison = None
+    doubtful: dict[str, NDArray[np.bool_]] = {}
+    if options.engine == "gradient":
+        structural = _uncritical(variables)
+        magnitudes = united_gradients([each.gradient for each in found if each.gradient is not None])
+        variables, magnitudes = with_magnitudes(variables, magnitudes, shrink=options.mask == "gradient")
+        doubtful = {name: mask & ~structural[name] for name, mask in _uncritical(variables).items()}
+    if options.engine == "perturbation":
+        uncritical = _uncritical(variables)
+        reports = [
+            perturb(program, start, swept, uncritical=uncritical, seed=options.seed, comm=_others())
+            for start in starts
+        ]
+        perturbation = united_perturbations(reports)
+        variables = widened(variables, perturbation.contradictions)
+    if options.validates:
+        variables, poison = _poisoned(program, starts, variables, swept, doubtful, options.seed)
+    return _Checked(variables, poison, magnitudes, perturbation)
 
 
 def _poisoned(
-    program: Program, starts: Sequence[State], variables: dict[str, Variable], swept: int, seed: int
+    program: Program,
+    starts: Sequence[State],
+    variables: dict[str, Variable],
+    swept: int,
+    doubtful: Mapping[str, NDArray[np.bool_]],
+    seed: int,
 ) -> tuple[dict[str, Variable], PoisonReport]:
     """The map without the elements whose poison shows at any of the points, and what was overwritten."""
     reports = []
     for start in starts:
         reports.append(
-            check_by_poison(program, start, _uncritical(variables), swept, seed=seed, comm=_others())
+            check_by_poison(
+                program, start, _uncritical(variables), swept, doubtful=doubtful, seed=seed, comm=_others()
+            )
         )
         variables = widened(variables, reports[-1].guilty)
     return variables, united_poison(reports)
@@ -412,54 +317,59 @@ def _uncritical(variables: Mapping[str, Variable]) -> dict[str, NDArray[np.bool_
     return {name: variable.uncritical for name, variable in variables.items()}
 
 
-def _stationary(found: Sequence[_Found]) -> bool | None:
-    answers = [each.stationary for each in found]
-    return None if None in answers else all(answers)
+# ---- the result ----
 
 
-def _period(found: Sequence[_Found]) -> int | None:
-    periods = [each.period for each in found]
-    return None if None in periods else max(period for period in periods if period is not None)
-
-
-def _counters(found: Sequence[_Found]) -> tuple[str, ...]:
-    return tuple(sorted({name for each in found for name in each.counters}))
-
-
-def _provenance(program: Program, found: Sequence[_Found], steps: int | None, control: str) -> dict[str, Any]:
-    at = sorted({each.point.at for each in found})
-    return {
-        "step": _full_name(program.step),
-        "outputs": _full_name(program.output),
-        "at": at[0] if len(at) == 1 else at,
-        "inputs": 1 + max(each.point.source for each in found),
-        "points": [
-            {
-                "input": each.point.source,
-                "at": each.point.at,
-                "steps_swept": each.swept,
-                "stationary": each.stationary,
-            }
-            for each in found
-        ],
-        "steps": steps,
-        "steps_swept": max(each.swept for each in found),
-        "stationary": _stationary(found),
-        "period": _period(found),
-        "replayed": any(each.replayed for each in found),
-        "counters": list(_counters(found)),
-        "unchecked": sorted({warning for each in found for warning in each.unchecked}),
-        "control": control,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+def _described(
+    program: ObservedProgram,
+    found: Sequence[Found],
+    checked: _Checked,
+    confidence: Confidence | None,
+    options: Options,
+) -> Profile:
+    repetition = together(found)
+    sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
+    branches = program.observed.branches.branches()
+    warnings = tuple(dict.fromkeys([*program.observed.warnings, *repetition.unchecked]))
+    ranks = current()
+    provenance = {
+        **provenance_of(program, found, options),
+        **({"rank": ranks.rank, "ranks": ranks.size} if ranks.size > 1 else {}),
+        **_sample_provenance(options.engine, confidence),
+        "sinks": [str(sink) for sink in sinks],
+        "branches": [str(branch) for branch in branches],
+        "warnings": list(warnings),
+        "poison": None if checked.poison is None else checked.poison.to_json_dict(),
     }
+    if checked.gradient is not None:
+        provenance |= {"mask": options.mask, "gradient": checked.gradient.to_json_dict()}
+    if checked.perturbation is not None:
+        provenance["perturbation"] = checked.perturbation.to_json_dict()
+    return Profile(
+        map=CriticalityMap(list(checked.variables.values()), provenance),
+        sinks=sinks,
+        branches=branches,
+        stationary=repetition.stationary,
+        period=repetition.period,
+        counters=repetition.counters,
+        steps_swept=max(each.swept for each in found),
+        primitives=program.observed.primitives or 0,
+        poison=checked.poison,
+        gradient=checked.gradient,
+        perturbation=checked.perturbation,
+        warnings=warnings,
+        confidence=confidence,
+    )
 
 
-def _gradient_provenance(found: Gradient | None, mask: str) -> dict[str, Any]:
-    if found is None:
+def _refuted(full: Profile, confidence: Confidence) -> Profile:
+    """The profile by a full sweep, with what became of the sample."""
+    engine = full.map.provenance["engine"]
+    provenance = full.map.provenance | _sample_provenance(engine, confidence)
+    return replace(full, map=CriticalityMap(list(full.map.values()), provenance), confidence=confidence)
+
+
+def _sample_provenance(engine: str, confidence: Confidence | None) -> dict[str, Any]:
+    if confidence is None:
         return {}
-    return {"engine": "gradient", "mask": mask, "gradient": found.to_json_dict()}
-
-
-def _full_name(function: Any) -> str:
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', '?')}.{name}"
+    return {"engine": f"{engine}, sampled", "confidence": confidence.as_provenance()}

@@ -35,6 +35,7 @@ from scr_critplugin.errors import ProfileError
 State: TypeAlias = dict[str, Any]
 Step: TypeAlias = Callable[[State], Mapping[str, Any] | None]
 Output: TypeAlias = Callable[[State], Any]
+Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 
 _MACHINERY = tuple(str(Path(str(module.__file__)).parent) for module in (analysis, np, autograd))
 _SCALARS = (np.generic, int, float, complex, bool, str, bytes)
@@ -89,12 +90,21 @@ class Program:
     agree : callable
         Given a decision that depends on what was recorded, returns the one to follow. Programs of several
         processes whose tapes are swept together must decide the same: True only if all of them say so.
+    tell : callable
+        Told how far the work is: what is being done, how much of it is done, and of how much (None: unknown).
     """
 
-    def __init__(self, step: Step, output: Output, agree: Callable[[bool], bool] = bool) -> None:
+    def __init__(
+        self,
+        step: Step,
+        output: Output,
+        agree: Callable[[bool], bool] = bool,
+        tell: Progress | None = None,
+    ) -> None:
         self.step = step
         self.output = output
         self.agree = agree
+        self.tell = tell or _tell_nobody
         self.uncalled: ProcessCopy | None = None
 
     def __enter__(self) -> Self:
@@ -197,6 +207,10 @@ def _innermost_of_program(error: Exception) -> traceback.FrameSummary:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(part in frame.filename for part in _MACHINERY)]
     return (own or frames)[-1]
+
+
+def _tell_nobody(what: str, done: int, total: int | None) -> None:
+    """For who did not ask."""
 
 
 def checked_state(state: Any) -> State:

@@ -84,6 +84,7 @@ class Trials:
     def difference(self, state: State) -> str | None:
         """The first difference of the run from `state` to the undisturbed one, in words; None if none."""
         self.runs += 1
+        self.program.tell("runs that check the map", self.runs, None)
         for number, wanted in enumerate(self.expected, start=1):
             state, words = self._altered_step(state, number, wanted)
             heard = [(rank, other) for rank, other in enumerate(self._of_all_ranks(words)) if other]
@@ -95,6 +96,7 @@ class Trials:
     def refuse_if_not_repeatable(self, when: str) -> None:
         """Raise ProfileError if the undisturbed run differs from its first time; `when` says since when."""
         self.runs += 1
+        self.program.tell("runs that check the map", self.runs, None)
         state = self.start
         for number, wanted in enumerate(self.expected, start=1):
             state = self.program.advance(state)

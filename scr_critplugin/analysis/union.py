@@ -146,6 +146,7 @@ class ObservedProgram(Program):
         super().__init__(step, output, **options)
         self.steering_counts = steering_counts
         self.observed = Observed()
+        self._recorded = 0
         self._points = 0
         self._point = ""
         self._numbers: dict[str, set[int]] = {}
@@ -160,6 +161,8 @@ class ObservedProgram(Program):
         """Record one step: step `number` from the point, counted from 1; by default, the next one."""
         traced = super().trace_step(state, number, values=values)
         self._observe("step", traced.tape, number)
+        self._recorded += 1
+        self.tell("steps recorded", self._recorded, None)
         if self.observed.primitives is None or (number == 1 and self._points == 1):
             self.observed.primitives = len(traced.tape.nodes)
         return traced

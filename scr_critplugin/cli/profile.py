@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from scr_critplugin.cli.progress import spinner
+from scr_critplugin.cli.progress import profile_progress
 from scr_critplugin.cli.show import draw_elements
 from scr_critplugin.errors import ProfileError, ProfileWarning
+from scr_critplugin.mpi import path_of_rank, world_if_parallel
 
 if TYPE_CHECKING:
     from scr_critplugin.analysis import Profile
@@ -34,7 +35,7 @@ _CALLERS = (__file__, importlib.__file__, "<frozen importlib")
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="MAP",
-    help="Criticality map to write.",
+    help="Criticality map to write. On several ranks with {rank} in its name.",
 )
 @click.option(
     "--at",
@@ -74,6 +75,12 @@ _CALLERS = (__file__, importlib.__file__, "<frozen importlib")
     help="gradient: also drop elements whose gradient is exactly zero, with --engine gradient. Such a map is "
     "good for the states it was made at only, if at all.",
 )
+@click.option(
+    "--tiles",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="For large arrays: sweep K random tiles of each array and those at its faces, and infer boxes.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
 @click.option(
     "--no-poison",
@@ -95,22 +102,35 @@ def profile(program: str, output: Path, at: tuple[int, ...], no_poison: bool, **
     the outputs compared bit for bit. If poison shows, the elements to blame are found and become critical in
     the map that is written, and the exit status is 1.
 
+    A program that communicates (by scr_critplugin.mpi in place of mpi4py.MPI) is profiled on all its ranks:
+    every rank writes a map, and rank 0 prints its own report.
+
     \b
-    Example:
+    Examples:
       scr_crit profile heat.py:setup -o heat.map.npz --at 10 --at 1000
+      mpiexec -n 4 scr_crit profile stencil.py:setup -o 'stencil.{rank}.map.npz'
     """
+    comm = world_if_parallel()
+    path = Path(path_of_rank(output, comm))
     module_name, function_name = _named(program)
     with _own_traceback(program):
         module = _imported(module_name)
         setup = _setup_of(module, function_name, program)
-        with spinner(f"profiling {program}"):
-            options.update(at=list(at) or None, validate=None if no_poison else "poison")
+        options.update(at=list(at) or None, validate=None if no_poison else "poison", comm=comm)
+        with profile_progress(f"profiling {program}") as options["progress"]:
             found = _profiled(setup, program, options)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    found.map.save(output)
-    _report(found, output)
-    if found.poison is not None and found.poison.outcome != "identical":
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found.map.save(path)
+    if comm is None or comm.rank == 0:
+        _report(found, path)
+    if _was_wrong(found):
         raise click.exceptions.Exit(1)
+
+
+def _was_wrong(found: Profile) -> bool:
+    """True if a check showed that the map had called elements uncritical that are not."""
+    by_poison = found.poison is not None and found.poison.outcome != "identical"
+    return by_poison or (found.perturbation is not None and bool(found.perturbation.contradictions))
 
 
 # ---- the user's code ----
@@ -238,7 +258,7 @@ def _described(made: Any) -> str:
 def _report(found: Profile, output: Path) -> None:
     console = Console()
     draw_elements(found.map, f"criticality map {output}", console)
-    parts = (_structure, _sinks, _branches, _warnings, _gradient, _perturbation, _poison)
+    parts = (_structure, _sinks, _branches, _warnings, _sample, _gradient, _perturbation, _poison)
     for line in (line for part in parts for line in part(found)):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -273,6 +293,11 @@ def _branches(found: Profile) -> Iterator[str]:
 def _warnings(found: Profile) -> Iterator[str]:
     for warning in found.warnings:
         yield f"warning: {warning}"
+
+
+def _sample(found: Profile) -> Iterator[str]:
+    if found.confidence is not None:
+        yield from found.confidence.describe().splitlines()
 
 
 def _gradient(found: Profile) -> Iterator[str]:

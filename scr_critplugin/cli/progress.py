@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
+    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TaskProgressColumn,
@@ -78,6 +79,38 @@ def spinner(what: str) -> Iterator[None]:
     ) as shown:
         shown.add_task(what, total=None)
         yield
+
+
+@contextmanager
+def profile_progress(what: str) -> Iterator[Callable[[str, int, int | None], None] | None]:
+    """Show a bar of a profile; yields the function that the profile tells how far it is (see `profile`).
+
+    Without a terminal, None.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns,
+        console=console,
+        transient=True,
+        # What the program prints to a file or pipe must get there.
+        redirect_stdout=sys.stdout.isatty(),
+    ) as shown:
+        task = shown.add_task(what, total=None)
+
+        def follow(phase: str, done: int, total: int | None) -> None:
+            shown.update(task, description=f"{what}: {phase}", completed=done, total=total)
+
+        yield follow
 
 
 def _bytes_read() -> int:
