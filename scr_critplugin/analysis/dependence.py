@@ -33,10 +33,12 @@ from scr_critplugin.analysis.sinks import Sink, sinks_of
 from scr_critplugin.analysis.union import (
     ObservedProgram,
     Point,
+    Seen,
     checked_inputs,
     checked_steps,
     points_of,
     united,
+    unrecorded,
 )
 from scr_critplugin.criticality import CriticalityMap, Variable
 from scr_critplugin.errors import ProfileError
@@ -62,7 +64,10 @@ class Profile:
         was recorded.
     period : int or None
         Number of steps after which the structure repeats, the longest of all points; None if it does not, or
-        was not looked for.
+        was not looked for, or a few kinds of steps follow each other in another order.
+    kinds : int or None
+        Number of different structures among the steps, the largest of all points; None if each of the steps
+        was recorded for itself.
     counters : tuple of str
         Untraced variables (Python integers, text) that changed from one recorded step to the next.
     steps_swept : int
@@ -87,6 +92,7 @@ class Profile:
     branches: tuple[Branch, ...]
     stationary: bool | None
     period: int | None
+    kinds: int | None
     counters: tuple[str, ...]
     steps_swept: int
     primitives: int
@@ -131,8 +137,11 @@ def profile(
     steps : int, optional
         Number of steps, at least 1, from the checkpoint to the end of the run. The output counts after each
         of them. None: for a run of any length of at least one step. The structure of the step must then be
-        the same in two successive steps, or repeat with a period of at most 8 steps, and masks are swept to
-        their fixed point; they hold for a checkpoint after any of the steps of a period.
+        the same in two successive steps, or repeat with a period of at most 8 steps, or be one of at most 8
+        kinds that a step counter chooses from (``if it % 100 == 0``), each within the first 200 steps. Masks
+        are swept to their fixed point; they hold for a checkpoint after any of the steps of a period, and for
+        kinds of steps in any order. So they do for more than 8 steps of such kinds: the map may then keep
+        more than just this many steps need.
     control : "sink" or "report"
         What becomes of values that only steer: they decide a branch or the length of a loop, are cast to a
         bare ``bool``, ``int``, ``float`` or ``complex``, are an index that is read at or another steering
@@ -210,10 +219,11 @@ def profile(
             variables, poison = _poisoned(program, starts, variables, swept, seed)
     sinks = sinks_of(program.observed.fed, steering_counts=program.steering_counts)
     branches = program.observed.branches.branches()
-    unchecked = [words for each in found for words in each.unchecked]
+    unchecked = _unchecked(found)
     warnings = tuple(dict.fromkeys([*program.observed.warnings, *unchecked]))
     provenance = {
         **_provenance(program, found, steps, control),
+        "unchecked": sorted(set(unchecked)),
         "engine": engine,
         **_gradient_provenance(magnitudes, mask),
         "sinks": [str(sink) for sink in sinks],
@@ -228,6 +238,7 @@ def profile(
         branches,
         _stationary(found),
         _period(found),
+        _kinds(found),
         _counters(found),
         swept,
         program.observed.primitives or 0,
@@ -274,9 +285,11 @@ class _Found:
     swept: int
     stationary: bool | None
     period: int | None
+    kinds: int | None
     replayed: bool
     counters: tuple[str, ...]
     unchecked: tuple[str, ...]
+    seen: Seen
     gradients: list[Gradient] = field(default_factory=list)
 
 
@@ -289,9 +302,11 @@ def _profile_at(program: Program, point: Point, start: State, steps: int | None,
         swept,
         window.stationary,
         window.period,
+        window.kinds,
         window.replayed,
         window.counters,
         window.warnings,
+        Seen(point, window.recorded, window.turn),
     )
 
 
@@ -333,6 +348,16 @@ def _period(found: Sequence[_Found]) -> int | None:
     return None if None in periods else max(period for period in periods if period is not None)
 
 
+def _kinds(found: Sequence[_Found]) -> int | None:
+    counts = [each.kinds for each in found]
+    return None if None in counts else max(count for count in counts if count is not None)
+
+
+def _unchecked(found: Sequence[_Found]) -> list[str]:
+    """What could not be checked, in words."""
+    return [words for each in found for words in each.unchecked] + unrecorded([each.seen for each in found])
+
+
 def _counters(found: Sequence[_Found]) -> tuple[str, ...]:
     return tuple(sorted({name for each in found for name in each.counters}))
 
@@ -357,9 +382,9 @@ def _provenance(program: Program, found: Sequence[_Found], steps: int | None, co
         "steps_swept": max(each.swept for each in found),
         "stationary": _stationary(found),
         "period": _period(found),
+        "kinds": _kinds(found),
         "replayed": any(each.replayed for each in found),
         "counters": list(_counters(found)),
-        "unchecked": sorted({warning for each in found for warning in each.unchecked}),
         "control": control,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }

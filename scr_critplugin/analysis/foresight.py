@@ -3,11 +3,12 @@
 A step is run in a copy of the process with its counters watched (see `counters`), which does not touch
 what is recorded.
 
-May import NumPy, `counters`, `period` and `program`. Tests: ``tests/test_counters.py``.
+May import NumPy, `counters`, `paths`, `period` and `program`. Tests: ``tests/test_counters.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis.counters import Turn, Values, Watch
+from scr_critplugin.analysis.paths import Paths, paths_ahead
 from scr_critplugin.analysis.period import LONGEST_PERIOD
 from scr_critplugin.analysis.program import Program, State
 
@@ -46,11 +48,33 @@ class Foresight:
         The first step, at `NEAR` or later, that may differ from all of those.
     unknown : str or None
         Why nothing is known, in words.
+    paths : Paths or None
+        The paths that steps will take, if that can be foreseen.
     """
 
     enough: int
     turn: Turn | None = None
     unknown: str | None = None
+    paths: Paths | None = None
+
+    @property
+    def next_turn(self) -> Turn | None:
+        """The first step that may differ from the recorded ones, as far as that is known."""
+        if self.turn is not None or self.paths is None:
+            return self.turn
+        later = [path.step for path in self.paths.taken if path.step >= self.enough]
+        return Turn(min(later), ("a branch inside of another",)) if later else self.paths.turn
+
+    def goes_on(self, digests: Sequence[bytes]) -> bool:
+        """Whether, as far as is known, later steps are like those of the period with these `digests`."""
+        if self.turn is not None:
+            return False
+        if self.paths is None:
+            return True
+        return self.paths.turn is None and all(
+            path.step < len(digests) and len({digests[phase] for phase in path.phases}) == 1
+            for path in self.paths.taken
+        )
 
 
 def foresee(
@@ -58,7 +82,7 @@ def foresee(
     states: tuple[State, State],
     steps: int | None,
     recorded: int,
-    period: int,
+    period: int | None,
     *,
     with_output: bool,
     seconds: float,
@@ -71,8 +95,10 @@ def foresee(
         The first state and the second.
     steps : int or None
         How many steps there are; None: any number.
-    recorded, period : int
-        Number of steps that were recorded, and after how many they were found to repeat.
+    recorded : int
+        Number of steps that were recorded.
+    period : int or None
+        After how many they were found to repeat, if they were. Without, only paths are foreseen.
     with_output : bool
         Whether the output can be run plainly.
     seconds : float
@@ -98,30 +124,43 @@ def foreseen(
     names: list[str],
     ahead: int,
     recorded: int,
-    period: int,
+    period: int | None,
     with_output: bool,
 ) -> Foresight:
-    """The work in the copy: run the second step with its counters `names` watched."""
+    """The work in the copy: run steps with the counters `names` watched, at first the second step."""
     first, second = ({name: int(state[name]) for name in names} for state in states)
-    watch = Watch()
-    watched = {name: watch.counter(name, value) for name, value in second.items()}
-    after = program.advance({**states[1], **watched})
+
+    def watched_run(values: dict[str, int]) -> tuple[Watch, State]:
+        watch = Watch()
+        watched = {name: watch.counter(name, value) for name, value in values.items()}
+        after = program.advance({**states[1], **watched})
+        if with_output:
+            # It sees the counters after the step.
+            gone_on = {name: watched[name] + (int(after[name]) - values[name]) for name in names}
+            program.outputs({**after, **gone_on})
+        return watch, after
+
+    watch, after = watched_run(second)
     change = {name: int(after[name]) - second[name] for name in names}
-    if with_output:
-        # It sees the counters after the step.
-        program.outputs({**after, **{name: watched[name] + change[name] for name in names}})
     # Counters that go on evenly.
     even = [name for name in names if second[name] - first[name] == change[name]]
 
     def values(numbers: NDArray[np.int64]) -> Values:
         return {name: first[name] + change[name] * numbers for name in even}
 
-    enough = recorded
-    turn = watch.turn(values, ahead, enough, period)
-    while turn is not None and turn.step < NEAR:
-        enough = turn.step + 1
+    def watch_of(number: int) -> Watch:
+        moved = {name: first[name] + change[name] * number for name in even}
+        return watched_run({**second, **moved})[0]
+
+    enough, turn = recorded, None
+    if period is not None:
         turn = watch.turn(values, ahead, enough, period)
-    return Foresight(enough, turn)
+        while turn is not None and turn.step < NEAR:
+            enough = turn.step + 1
+            turn = watch.turn(values, ahead, enough, period)
+    evenly = {name: change[name] for name in even}
+    paths = paths_ahead(watch, watch_of, values, ahead, recorded, period or 1, evenly)
+    return Foresight(enough, turn, paths=paths)
 
 
 def _is_counter(before: Any, after: Any) -> bool:

@@ -1,11 +1,12 @@
 """Recorded steps of a program, checked: the traced run is the plain one, and how its structure goes on.
 
 Steps are recorded until their structure is seen to repeat, and then stand for all later ones. Where it does
-not repeat, each step is recorded when its turn comes, from the last to the first, so that one tape is
-alive at a time.
+not repeat, but is one of a few that counters choose from, one step of each kind stands for all, in any
+order. Else each step is recorded when its turn comes, from the last to the first, so that one tape is alive
+at a time.
 
-May import `foresight`, `hidden`, `period`, `program`, `structure`, `tape` and the errors. Tests:
-``tests/test_recurrence.py``.
+May import `counters`, `foresight`, `hidden`, `kinds`, `period`, `program`, `structure`, `tape`, the errors.
+Tests: ``tests/test_recurrence.py``, ``tests/test_kinds.py``.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from scr_critplugin.analysis.counters import Turn
 from scr_critplugin.analysis.foresight import Foresight, foresee
 from scr_critplugin.analysis.hidden import refuse_hidden_state
+from scr_critplugin.analysis.kinds import Kinds, record_kinds
 from scr_critplugin.analysis.period import LONGEST_PERIOD, PeriodSearch
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep, is_traceable
 from scr_critplugin.analysis.structure import Structure, structure_of
@@ -65,6 +68,8 @@ class Recorder:
         Variables that are not traced and change from one step to the next.
     primitives : int
         Number of primitive calls of the first step.
+    numbers : set of int
+        Steps that were recorded, counted from 1.
     """
 
     def __init__(self, program: Program, start: State, *, with_plain_output: bool) -> None:
@@ -73,6 +78,7 @@ class Recorder:
         self.sinks: set[Any] = set()
         self.counters: set[str] = set()
         self.primitives = 0
+        self.numbers: set[int] = set()
         self._written: set[str] = set()
         self._sharing = set(_sharing(start))
 
@@ -84,6 +90,7 @@ class Recorder:
         traced = self._program.trace_step(before, number=number)
         _refuse_other_results(after, traced)
         self.counters |= _counters(before, after)
+        self.numbers.add(number)
         if number == 1:
             self.primitives = len(traced.tape.nodes)
         self._refuse_shared_memory(traced)
@@ -119,23 +126,44 @@ class Window:
         Step ``i`` has the structure of step ``i + period``; None if each step stands for itself only.
     stationary : bool or None
         Whether the period is 1; None if it was not asked.
+    kinds : int or None
+        Number of structures among the steps; None if each stands for itself only.
     warnings : tuple of str
         What could not be checked.
+    turn : Turn or None
+        A step ahead, counted from 0, for which no recorded one stands.
     """
 
     program: Program
     steps: int | None
     period: int | None
     stationary: bool | None
+    kinds: int | None
     warnings: tuple[str, ...]
+    turn: Turn | None
     _recorder: Recorder
     _cycle: tuple[Recorded, ...]
     _replay: Callable[[], Iterator[Recorded]] | None
 
     @property
+    def any_order(self) -> bool:
+        """Whether there are a few kinds of steps that follow each other in no known order."""
+        return self.period is None and self._replay is None
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each step is recorded when it is asked for, and stands for itself only."""
+        return self._replay is not None
+
+    @property
     def replayed(self) -> bool:
         """Whether the structure was found not to repeat, so that each step is recorded again."""
-        return self.stationary is False and self.period is None
+        return self.stationary is False and self._replay is not None
+
+    @property
+    def recorded(self) -> frozenset[int]:
+        """Numbers, counted from 0, of the steps recorded until now."""
+        return frozenset(number - 1 for number in self._recorder.numbers)
 
     @property
     def sinks(self) -> tuple[Any, ...]:
@@ -155,8 +183,9 @@ class Window:
     def last_to_first(self) -> Iterator[tuple[int, Recorded]]:
         """The steps from the last to the first, each with its place in the period (0 if there is none).
 
-        Endless if there is a period and any number of steps. Without a period the next step is recorded when
-        it is asked for: let go of the one before (`Recorded.forget`) to keep one tape alive.
+        Endless if there is a period and any number of steps. In any order, the kinds of steps again and
+        again, each with its number. Where each step stands for itself, the next one is recorded when it is
+        asked for: let go of the one before (`Recorded.forget`) to keep one tape alive.
         """
         if self._replay is not None:
             # Not a generator of our own: its loop variable would keep the tape alive.
@@ -165,8 +194,9 @@ class Window:
 
     def _around(self) -> Iterator[tuple[int, Recorded]]:
         period = len(self._cycle)
-        number = period if self.steps is None else self.steps
-        while number > 0 or self.steps is None:
+        is_endless = self.any_order or self.steps is None
+        number = period if is_endless else self.steps or 0
+        while number > 0 or is_endless:
             number -= 1
             yield number % period, self._cycle[number % period]
 
@@ -184,16 +214,19 @@ def record(program: Program, start: State, steps: int | None, *, validate: bool)
     recorder = Recorder(program, start, with_plain_output=validate)
     opening = _Opening(program, recorder, (start, after), steps, validate, seconds)
     if steps is not None and steps <= EACH:
-        return opening.window(None, None, (), warnings)
+        return opening.each(None, warnings)
     search, foresight = opening.search()
+    goes_on = search.period is not None and foresight.goes_on(search.digests[: search.period])
+    if search.period is not None and (goes_on if steps is None else program.agree(goes_on)):
+        return opening.periodic(search, warnings + _unknown(foresight), None)
+    kinds = opening.kinds(search, foresight)
+    if kinds is not None and (steps is None or (kinds.turn is None and not kinds.doubts)):
+        return opening.in_any_order(kinds, warnings)
+    if steps is not None:
+        return opening.each(False, warnings)
     if search.period is None:
-        if steps is None:
-            raise search.refusal(sorted(recorder.counters))
-        return opening.window(None, False, (), warnings)
-    if steps is not None and not program.agree(foresight.turn is None):
-        return opening.window(None, False, (), warnings)
-    warnings += _unforeseen(foresight)
-    return opening.window(search.period, search.period == 1, search.cycle(), warnings)
+        raise search.refusal(sorted(recorder.counters))
+    return opening.periodic(search, warnings, foresight.next_turn)
 
 
 @dataclass(frozen=True)
@@ -207,28 +240,56 @@ class _Opening:
     with_plain_output: bool
     seconds: float
 
-    def window(
-        self,
-        period: int | None,
-        stationary: bool | None,
-        cycle: tuple[Recorded, ...],
-        warnings: tuple[str, ...],
+    def periodic(
+        self, search: PeriodSearch[Recorded], warnings: tuple[str, ...], turn: Turn | None
     ) -> Window:
-        """The window of the steps of a period, or of all of them."""
+        """The window of steps that repeat, but for the one at the `turn`."""
+        kinds = len(set(search.digests[: search.period]))
+        return self._window(search.period, search.period == 1, kinds, warnings, turn, search.cycle())
+
+    def in_any_order(self, kinds: Kinds[Recorded], warnings: tuple[str, ...]) -> Window:
+        """The window of a few kinds of steps; of one only, each step is like the one before."""
+        count = len(kinds.recordings)
+        period = 1 if count == 1 else None
+        warnings += kinds.doubts
+        return self._window(period, count == 1, count, warnings, kinds.turn, kinds.recordings)
+
+    def each(self, stationary: bool | None, warnings: tuple[str, ...]) -> Window:
+        """The window of steps that are all recorded."""
 
         def replay() -> Iterator[Recorded]:
             return _last_to_first(self.program, self.recorder, self.states, self.steps or 0)
 
+        return self._window(None, stationary, None, warnings, None, (), replay)
+
+    def _window(
+        self,
+        period: int | None,
+        stationary: bool | None,
+        kinds: int | None,
+        warnings: tuple[str, ...],
+        turn: Turn | None,
+        cycle: tuple[Recorded, ...],
+        replay: Callable[[], Iterator[Recorded]] | None = None,
+    ) -> Window:
         return Window(
             self.program,
             self.steps,
             period,
             stationary,
+            kinds,
             warnings,
+            turn,
             self.recorder,
             cycle,
-            replay if period is None else None,
+            replay,
         )
+
+    def kinds(self, search: PeriodSearch[Recorded], foresight: Foresight) -> Kinds[Recorded] | None:
+        """The kinds of steps, if what counters decide tells them apart."""
+        if foresight.paths is None:
+            return None
+        return record_kinds(self.program, self.states, foresight.paths, search.digests, self.recorder.record)
 
     def search(self) -> tuple[PeriodSearch[Recorded], Foresight]:
         """Record steps until their structure repeats and no near one is decided otherwise, or never does."""
@@ -244,10 +305,12 @@ class _Opening:
                 foresight = self._foresee(number, search.period)
                 search.go_on(foresight.enough)
             if search.is_over:
+                if search.period is None:
+                    foresight = self._foresee(number, None)
                 return search, foresight
             before, after, number = after, self.program.advance(after), number + 1
 
-    def _foresee(self, recorded: int, period: int) -> Foresight:
+    def _foresee(self, recorded: int, period: int | None) -> Foresight:
         return foresee(
             self.program,
             self.states,
@@ -259,18 +322,11 @@ class _Opening:
         )
 
 
-def _unforeseen(foresight: Foresight) -> tuple[str, ...]:
+def _unknown(foresight: Foresight) -> tuple[str, ...]:
     """What is not known of later steps, in words."""
-    if foresight.unknown is not None:
-        return (f"whether later steps go on like the recorded ones was not checked: {foresight.unknown}",)
-    turn = foresight.turn
-    if turn is None:
+    if foresight.unknown is None:
         return ()
-    return (
-        f"{turn.step} steps after the checkpoint a counter decides otherwise than in the recorded steps, at "
-        f"{', '.join(turn.places)}. That step was not looked at: profile it too (at=...), or give the number "
-        "of steps from the checkpoint to the output (steps=...)",
-    )
+    return (f"whether later steps go on like the recorded ones was not checked: {foresight.unknown}",)
 
 
 def _last_to_first(

@@ -52,7 +52,13 @@ class PeriodSearch(Generic[Recording]):
         self._seen: list[Structure] = []
         self._candidates: list[int] = []
         self._kept: dict[int, Recording] = {}
+        self._previous: Structure | None = None
         self._difference: str | None = None
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """Digests of the structures taken."""
+        return tuple(structure.digest for structure in self._seen)
 
     @property
     def recorded(self) -> int:
@@ -67,10 +73,11 @@ class PeriodSearch(Generic[Recording]):
     def add(self, recording: Recording, structure: Structure) -> None:
         """Take the next step's recording and its structure."""
         number = len(self._seen)
-        if number == 1:
-            self._difference = first_difference(self._seen[0], structure)
-            self._seen[0] = _digest_only(self._seen[0])
-        self._seen.append(structure if number == 0 else _digest_only(structure))
+        if self._previous is not None and self._difference is None:
+            self._difference = first_difference(self._previous, structure)
+        # Whole only until a difference is known: then digests do.
+        self._previous = structure if self._difference is None else None
+        self._seen.append(_digest_only(structure))
         fresh = [number] if 0 < number <= self._longest else []
         self._candidates = [
             period

@@ -3,7 +3,8 @@
 What one point needs, every restart must have: critical anywhere is critical (DESIGN section 9, "unused is not
 dead"). Control flow and sinks are observed while steps are recorded, so that no tape need outlive its sweep.
 
-May import `branches`, `program`, `sinks`, the map and the errors. Tests: ``tests/test_control.py``.
+May import `branches`, `counters`, `program`, `sinks`, the map and the errors.
+Tests: ``tests/test_control.py``, ``tests/test_kinds.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from scr_critplugin.analysis.branches import BranchLog, Run
+from scr_critplugin.analysis.counters import Turn
 from scr_critplugin.analysis.program import (
     Output,
     Program,
@@ -37,6 +39,15 @@ class Point:
 
     source: int
     at: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Steps from a `point`, counted from 0: which were `recorded`, and the `turn` for which none stands."""
+
+    point: Point
+    recorded: frozenset[int]
+    turn: Turn | None
 
 
 # ---- which points ----
@@ -186,6 +197,26 @@ class ObservedProgram(Program):
 
 
 # ---- their union ----
+
+
+def unrecorded(points: Sequence[Seen]) -> list[str]:
+    """The turns that are recorded from no point of the same input, in words.
+
+    A point that recorded the step has looked ahead from there.
+    """
+    recorded = {(seen.point.source, seen.point.at + number) for seen in points for number in seen.recorded}
+    at = sorted({seen.point.at for seen in points})
+    words = []
+    for seen in points:
+        if seen.turn is not None and (seen.point.source, seen.point.at + seen.turn.step) not in recorded:
+            also = sorted({*at, seen.point.at + seen.turn.step})
+            words.append(
+                f"{seen.turn.step} steps after the checkpoint at {seen.point.at} a counter decides otherwise "
+                f"than in the recorded steps, at {', '.join(seen.turn.places)}. The map may call uncritical "
+                f"what that step needs: profile it too (at={also}), or give the number of steps from the "
+                "checkpoint to the output (steps=...)"
+            )
+    return words
 
 
 def united(maps: Sequence[Mapping[str, Variable]]) -> dict[str, Variable]:
