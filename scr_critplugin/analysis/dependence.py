@@ -306,7 +306,7 @@ def _profile_at(program: Program, point: Point, start: State, steps: int | None,
         window.replayed,
         window.counters,
         window.warnings,
-        Seen(point, window.recorded, window.turn),
+        Seen(point, window.holds_for, window.structures, window.turn),
     )
 
 

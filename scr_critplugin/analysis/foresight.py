@@ -66,7 +66,10 @@ class Foresight:
         return Turn(min(later), ("a branch inside of another",)) if later else self.paths.turn
 
     def goes_on(self, digests: Sequence[bytes]) -> bool:
-        """Whether, as far as is known, later steps are like those of the period with these `digests`."""
+        """Whether later steps go on with the period, as far as is known.
+
+        `digests`: of the structures of the recorded steps, which repeat.
+        """
         if self.turn is not None:
             return False
         if self.paths is None:

@@ -68,8 +68,6 @@ class Recorder:
         Variables that are not traced and change from one step to the next.
     primitives : int
         Number of primitive calls of the first step.
-    numbers : set of int
-        Steps that were recorded, counted from 1.
     """
 
     def __init__(self, program: Program, start: State, *, with_plain_output: bool) -> None:
@@ -78,7 +76,6 @@ class Recorder:
         self.sinks: set[Any] = set()
         self.counters: set[str] = set()
         self.primitives = 0
-        self.numbers: set[int] = set()
         self._written: set[str] = set()
         self._sharing = set(_sharing(start))
 
@@ -90,7 +87,6 @@ class Recorder:
         traced = self._program.trace_step(before, number=number)
         _refuse_other_results(after, traced)
         self.counters |= _counters(before, after)
-        self.numbers.add(number)
         if number == 1:
             self.primitives = len(traced.tape.nodes)
         self._refuse_shared_memory(traced)
@@ -126,8 +122,10 @@ class Window:
         Step ``i`` has the structure of step ``i + period``; None if each step stands for itself only.
     stationary : bool or None
         Whether the period is 1; None if it was not asked.
-    kinds : int or None
-        Number of structures among the steps; None if each stands for itself only.
+    structures : tuple of Structure
+        Of the steps of the period, or of each kind of step.
+    recorded : frozenset of int
+        The steps, counted from 0, that are known to have these structures.
     warnings : tuple of str
         What could not be checked.
     turn : Turn or None
@@ -138,7 +136,8 @@ class Window:
     steps: int | None
     period: int | None
     stationary: bool | None
-    kinds: int | None
+    structures: tuple[Structure, ...]
+    recorded: frozenset[int]
     warnings: tuple[str, ...]
     turn: Turn | None
     _recorder: Recorder
@@ -161,9 +160,14 @@ class Window:
         return self.stationary is False and self._replay is not None
 
     @property
-    def recorded(self) -> frozenset[int]:
-        """Numbers, counted from 0, of the steps recorded until now."""
-        return frozenset(number - 1 for number in self._recorder.numbers)
+    def kinds(self) -> int | None:
+        """Number of structures among the steps; None if each stands for itself only."""
+        return None if self._replay is not None else len({each.digest for each in self.structures})
+
+    @property
+    def holds_for(self) -> frozenset[int]:
+        """Steps, counted from 0, that were recorded and that the masks hold for in any order."""
+        return self.recorded if self.any_order or self.period == 1 else frozenset()
 
     @property
     def sinks(self) -> tuple[Any, ...]:
@@ -216,12 +220,13 @@ def record(program: Program, start: State, steps: int | None, *, validate: bool)
     if steps is not None and steps <= EACH:
         return opening.each(None, warnings)
     search, foresight = opening.search()
-    goes_on = search.period is not None and foresight.goes_on(search.digests[: search.period])
+    goes_on = search.period is not None and foresight.goes_on(search.digests)
     if search.period is not None and (goes_on if steps is None else program.agree(goes_on)):
         return opening.periodic(search, warnings + _unknown(foresight), None)
     kinds = opening.kinds(search, foresight)
     if kinds is not None and (steps is None or (kinds.turn is None and not kinds.doubts)):
-        return opening.in_any_order(kinds, warnings)
+        known = frozenset(range(search.recorded)) | kinds.steps
+        return opening.in_any_order(kinds, known, warnings)
     if steps is not None:
         return opening.each(False, warnings)
     if search.period is None:
@@ -244,15 +249,38 @@ class _Opening:
         self, search: PeriodSearch[Recorded], warnings: tuple[str, ...], turn: Turn | None
     ) -> Window:
         """The window of steps that repeat, but for the one at the `turn`."""
-        kinds = len(set(search.digests[: search.period]))
-        return self._window(search.period, search.period == 1, kinds, warnings, turn, search.cycle())
+        return Window(
+            self.program,
+            self.steps,
+            search.period,
+            search.period == 1,
+            search.structures,
+            frozenset(range(search.recorded)),
+            warnings,
+            turn,
+            self.recorder,
+            search.cycle(),
+            None,
+        )
 
-    def in_any_order(self, kinds: Kinds[Recorded], warnings: tuple[str, ...]) -> Window:
-        """The window of a few kinds of steps; of one only, each step is like the one before."""
-        count = len(kinds.recordings)
-        period = 1 if count == 1 else None
-        warnings += kinds.doubts
-        return self._window(period, count == 1, count, warnings, kinds.turn, kinds.recordings)
+    def in_any_order(
+        self, kinds: Kinds[Recorded], known: frozenset[int], warnings: tuple[str, ...]
+    ) -> Window:
+        """The window of a few kinds of steps; of one only, it is stationary. `known`: steps of these kinds."""
+        is_stationary = len(kinds.recordings) == 1
+        return Window(
+            self.program,
+            self.steps,
+            1 if is_stationary else None,
+            is_stationary,
+            kinds.structures,
+            known,
+            warnings + kinds.doubts,
+            kinds.turn,
+            self.recorder,
+            kinds.recordings,
+            None,
+        )
 
     def each(self, stationary: bool | None, warnings: tuple[str, ...]) -> Window:
         """The window of steps that are all recorded."""
@@ -260,28 +288,17 @@ class _Opening:
         def replay() -> Iterator[Recorded]:
             return _last_to_first(self.program, self.recorder, self.states, self.steps or 0)
 
-        return self._window(None, stationary, None, warnings, None, (), replay)
-
-    def _window(
-        self,
-        period: int | None,
-        stationary: bool | None,
-        kinds: int | None,
-        warnings: tuple[str, ...],
-        turn: Turn | None,
-        cycle: tuple[Recorded, ...],
-        replay: Callable[[], Iterator[Recorded]] | None = None,
-    ) -> Window:
         return Window(
             self.program,
             self.steps,
-            period,
+            None,
             stationary,
-            kinds,
+            (),
+            frozenset(),
             warnings,
-            turn,
+            None,
             self.recorder,
-            cycle,
+            (),
             replay,
         )
 

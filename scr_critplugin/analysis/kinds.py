@@ -9,14 +9,14 @@ May import `paths`, `period`, `program`, `structure` and `counters`. Tests: ``te
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from scr_critplugin.analysis.counters import Turn
 from scr_critplugin.analysis.paths import Path, Paths
 from scr_critplugin.analysis.period import Forgettable
 from scr_critplugin.analysis.program import Program, State
-from scr_critplugin.analysis.structure import Structure
+from scr_critplugin.analysis.structure import Structure, digest_only
 
 MOST_KINDS = 8
 """Structures whose recordings are kept at a time."""
@@ -36,13 +36,16 @@ Record = Callable[[int, State, State], Recording]
 
 @dataclass(frozen=True)
 class Kinds(Generic[Recording]):
-    """One recording for each structure, in the order of their first steps.
+    """One recording for each of the `structures`, in the order of their first steps.
 
-    `turn`: the first step that is of no recorded path, if any. `doubts`: steps that do not have the structure
-    of the others of their path, or could not be compared, in words.
+    `steps`: the first step of each path, counted from 0. `turn`: the first step that is of no recorded path,
+    if any. `doubts`: steps that do not have the structure of the others of their path, or could not be
+    compared, in words.
     """
 
     recordings: tuple[Recording, ...]
+    structures: tuple[Structure, ...]
+    steps: frozenset[int]
     turn: Turn | None
     doubts: tuple[str, ...]
 
@@ -67,24 +70,29 @@ def record_kinds(
     """
     if not _explain(paths, digests):
         return None
-    kept: dict[bytes, Recording] = {}
-    structures, doubts = [], []
+    kept: dict[bytes, tuple[Recording, Structure]] = {}
+    held, doubts = [], []
     for path, before, after in _first_steps(program, states, paths.taken):
+        is_known = path.step < len(digests) and digests[path.step] in kept
+        if is_known and (path.again is None or path.again < len(digests)):
+            continue
         recording = record(path.step + 1, before, after)
-        structure = replace(recording.structure(), step=(), output=())
-        # Held: what it knows by identity must not be taken for something else.
-        structures.append(structure)
+        structure = digest_only(recording.structure())
+        # What it knows by identity must not be taken for something else.
+        held.append(structure)
         if structure.digest in kept:
             recording.forget()
         else:
-            kept[structure.digest] = recording
+            kept[structure.digest] = recording, structure
         if len(kept) > MOST_KINDS:
-            for each in kept.values():
+            for each, _ in kept.values():
                 each.forget()
             return None
         if path.again is not None and path.again >= len(digests):
             doubts += _doubts(program, path, paths, before, structure, record)
-    return Kinds(tuple(kept.values()), paths.turn, tuple(doubts))
+    recordings, structures = zip(*kept.values(), strict=True)
+    steps = frozenset(path.step for path in paths.taken)
+    return Kinds(recordings, structures, steps, paths.turn, tuple(doubts))
 
 
 def _explain(paths: Paths, digests: Sequence[bytes]) -> bool:
@@ -126,4 +134,9 @@ def _doubts(
         return [f"whether {words} have the same structure was not checked: {type(error).__name__}: {error}"]
     is_same = again.structure().digest == structure.digest
     again.forget()
-    return [] if is_same else [f"{words} are decided alike, but differ in structure"]
+    if is_same:
+        return []
+    return [
+        f"{words} are decided alike, but differ in structure. The map may call uncritical what later ones "
+        "need: give the number of steps from the checkpoint to the output (steps=...)"
+    ]

@@ -19,7 +19,7 @@ from scr_critplugin.analysis.counters import Forecast, Turn, Watch
 FARTHEST_STEP = 200
 """Plain steps that are run, at most, to come to a step of another path."""
 
-MOST_PATHS = 32
+MOST_PATHS = 64
 """Small remainders count as decisions, so there are often more paths than kinds of steps."""
 
 _AT_ONCE = 10_000

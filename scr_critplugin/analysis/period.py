@@ -8,10 +8,9 @@ May import `structure` and the errors. Tests: ``tests/test_recurrence.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
-from scr_critplugin.analysis.structure import Structure, first_difference
+from scr_critplugin.analysis.structure import Structure, digest_only, first_difference
 from scr_critplugin.errors import ProfileError
 
 LONGEST_PERIOD = 8
@@ -61,6 +60,11 @@ class PeriodSearch(Generic[Recording]):
         return tuple(structure.digest for structure in self._seen)
 
     @property
+    def structures(self) -> tuple[Structure, ...]:
+        """Structures of the steps of the period, by digest."""
+        return tuple(self._seen[: self.period or 0])
+
+    @property
     def recorded(self) -> int:
         """Number of recordings taken."""
         return len(self._seen)
@@ -77,7 +81,7 @@ class PeriodSearch(Generic[Recording]):
             self._difference = first_difference(self._previous, structure)
         # Whole only until a difference is known: then digests do.
         self._previous = structure if self._difference is None else None
-        self._seen.append(_digest_only(structure))
+        self._seen.append(digest_only(structure))
         fresh = [number] if 0 < number <= self._longest else []
         self._candidates = [
             period
@@ -133,7 +137,3 @@ class PeriodSearch(Generic[Recording]):
                 if tail[period:] == tail[:-period]:
                     return start
         return None
-
-
-def _digest_only(structure: Structure) -> Structure:
-    return replace(structure, step=(), output=())

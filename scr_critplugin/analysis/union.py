@@ -3,7 +3,7 @@
 What one point needs, every restart must have: critical anywhere is critical (DESIGN section 9, "unused is not
 dead"). Control flow and sinks are observed while steps are recorded, so that no tape need outlive its sweep.
 
-May import `branches`, `counters`, `program`, `sinks`, the map and the errors.
+May import `branches`, `counters`, `program`, `sinks`, `structure`, the map and the errors.
 Tests: ``tests/test_control.py``, ``tests/test_kinds.py``.
 """
 
@@ -28,6 +28,7 @@ from scr_critplugin.analysis.program import (
     checked_state,
 )
 from scr_critplugin.analysis.sinks import Fed, feed
+from scr_critplugin.analysis.structure import Structure
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.criticality import CriticalityMap, Variable
 from scr_critplugin.errors import ProfileError
@@ -43,11 +44,33 @@ class Point:
 
 @dataclass(frozen=True)
 class Seen:
-    """Steps from a `point`, counted from 0: which were `recorded`, and the `turn` for which none stands."""
+    """What was recorded from a `point`.
+
+    `holds_for`: steps, counted from 0, that have one of the `structures`; the masks hold for these in any
+    order. `turn`: a step for which none stands.
+    """
 
     point: Point
-    recorded: frozenset[int]
+    holds_for: frozenset[int]
+    structures: tuple[Structure, ...]
     turn: Turn | None
+
+    @property
+    def step(self) -> int:
+        """The step of the turn, counted from the start of the input."""
+        return self.point.at + (0 if self.turn is None else self.turn.step)
+
+    def covers(self, other: Seen) -> bool:
+        """Whether the masks from here hold for the other's turn, and for the steps from there to here.
+
+        From the turn on, this point has looked ahead itself.
+        """
+        known = {structure.digest for structure in self.structures}
+        return (
+            self.point.source == other.point.source
+            and other.step - self.point.at in self.holds_for
+            and all(structure.digest in known for structure in other.structures)
+        )
 
 
 # ---- which points ----
@@ -200,23 +223,23 @@ class ObservedProgram(Program):
 
 
 def unrecorded(points: Sequence[Seen]) -> list[str]:
-    """The turns that are recorded from no point of the same input, in words.
-
-    A point that recorded the step has looked ahead from there.
-    """
-    recorded = {(seen.point.source, seen.point.at + number) for seen in points for number in seen.recorded}
-    at = sorted({seen.point.at for seen in points})
-    words = []
+    """The turns for which the masks of no point hold, each once, in words."""
+    at = {seen.point.at for seen in points}
+    found: dict[tuple[int, int], str] = {}
     for seen in points:
-        if seen.turn is not None and (seen.point.source, seen.point.at + seen.turn.step) not in recorded:
-            also = sorted({*at, seen.point.at + seen.turn.step})
-            words.append(
-                f"{seen.turn.step} steps after the checkpoint at {seen.point.at} a counter decides otherwise "
-                f"than in the recorded steps, at {', '.join(seen.turn.places)}. The map may call uncritical "
-                f"what that step needs: profile it too (at={also}), or give the number of steps from the "
-                "checkpoint to the output (steps=...)"
-            )
-    return words
+        if seen.turn is not None and not any(other.covers(seen) for other in points):
+            found.setdefault((seen.point.source, seen.step), _missing(seen, seen.turn, at))
+    return list(found.values())
+
+
+def _missing(seen: Seen, turn: Turn, at: set[int]) -> str:
+    # If it is among the points already, another one does not help.
+    also = "" if seen.step in at else f"profile it too (at={sorted(at | {seen.step})}), or "
+    return (
+        f"{turn.step} steps after the checkpoint at {seen.point.at} a counter decides otherwise than in the "
+        f"recorded steps, at {', '.join(turn.places)}. The map may call uncritical what that step needs: "
+        f"{also}give the number of steps from the checkpoint to the output (steps=...)"
+    )
 
 
 def united(maps: Sequence[Mapping[str, Variable]]) -> dict[str, Variable]:
