@@ -83,8 +83,8 @@ def test_points_that_do_not_record_it_warn_once_for_each_input() -> None:
     assert "(at=[0, 500, 999])" in words
     # The other input's counter comes to its end elsewhere.
     late = {**start(), "it": 5}
-    words = profile(every(1000), [start(), late], first, at=[0, 999]).warnings
-    assert [each[:40] for each in words] == [
+    both = profile(every(1000), [start(), late], first, at=[0, 999]).warnings
+    assert [each[:40] for each in both] == [
         "994 steps after the checkpoint at 0 a co",
         "995 steps after the checkpoint at 999 a ",
     ]

@@ -8,6 +8,7 @@ May import NumPy, `counters`, `paths`, `period` and `program`. Tests: ``tests/te
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,11 +60,13 @@ class Foresight:
 
     @property
     def next_turn(self) -> Turn | None:
-        """The first step that may differ from the recorded ones, as far as that is known."""
+        """The first step that may differ from the recorded ones, if not all go on like those."""
         if self.turn is not None or self.paths is None:
             return self.turn
-        later = [path.step for path in self.paths.taken if path.step >= self.enough]
-        return Turn(min(later), ("a branch inside of another",)) if later else self.paths.turn
+        later = [Turn(path.step, path.places) for path in self.paths.taken if path.step >= self.enough]
+        if later:
+            return later[0]
+        return self.paths.turn or Turn(self.enough, self.paths.taken[-1].places)
 
     def goes_on(self, digests: Sequence[bytes]) -> bool:
         """Whether later steps go on with the period, as far as is known.
@@ -113,8 +116,9 @@ def foresee(
     if program.uncalled is None:
         return Foresight(recorded, unknown="this process cannot be copied")
     ahead = AHEAD if steps is None else min(steps, FARTHEST)
-    question = (foreseen, states, names, ahead, recorded, period, with_output)
-    answer = program.uncalled.answer(question, max(LIMIT, PATIENCE * seconds), apart=True)
+    limit = max(LIMIT, PATIENCE * seconds)
+    question = (foreseen, states, names, ahead, recorded, period, with_output, limit / 2)
+    answer = program.uncalled.answer(question, limit, apart=True)
     if answer.kind != "done":
         return Foresight(recorded, unknown=answer.words)
     found: Foresight = answer.result
@@ -129,8 +133,13 @@ def foreseen(
     recorded: int,
     period: int | None,
     with_output: bool,
+    limit: float,
 ) -> Foresight:
-    """The work in the copy: run steps with the counters `names` watched, at first the second step."""
+    """The work in the copy: run steps with the counters `names` watched, at first the second step.
+
+    After `limit` seconds no further path is followed.
+    """
+    clock = time.perf_counter()
     first, second = ({name: int(state[name]) for name in names} for state in states)
 
     def watched_run(values: dict[str, int]) -> tuple[Watch, State]:
@@ -162,7 +171,16 @@ def foreseen(
             enough = turn.step + 1
             turn = watch.turn(values, ahead, enough, period)
     evenly = {name: change[name] for name in even}
-    paths = paths_ahead(watch, watch_of, values, ahead, recorded, period or 1, evenly)
+    paths = paths_ahead(
+        watch,
+        watch_of,
+        values,
+        ahead,
+        recorded,
+        period or 1,
+        evenly,
+        lambda: time.perf_counter() - clock > limit,
+    )
     return Foresight(enough, turn, paths=paths)
 
 

@@ -30,11 +30,13 @@ class Path:
     """Steps that go the same way.
 
     `step`: the first one (from 0). `again`: the next one, if any. `phases`: their places in the period.
+    `places`: where they turn from other paths, as ``file:line``.
     """
 
     step: int
     again: int | None
     phases: tuple[int, ...]
+    places: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def paths_ahead(
     near: int,
     period: int,
     change: Mapping[str, int],
+    is_late: Callable[[], bool] = lambda: False,
 ) -> Paths | None:
     """The paths of the next steps; None if what counters decide cannot be foreseen.
 
@@ -84,35 +87,47 @@ def paths_ahead(
         After how many steps the structure was found to repeat; 1 if it was not.
     change : mapping
         See `Paths`.
+    is_late : callable
+        Whether no more steps are to be watched.
     """
-    found: list[tuple[int, NDArray[np.bool_]]] = []
+    found: list[tuple[NDArray[np.intp], tuple[str, ...]]] = []
     covered = np.zeros(ahead, dtype=bool)
-    step, watch, turn = 1, second, None
-    while True:
+    step, watch = 1, second
+    places: tuple[str, ...] = ()
+    turn: Turn | None = None
+    while turn is None:
         is_alike = _alike(watch, values, step, ahead)
         if is_alike is None:
             return None
-        found.append((step, is_alike & ~covered))
+        found.append((np.flatnonzero(is_alike & ~covered), places))
         covered |= is_alike
         if covered.all():
             break
-        step = int(np.argmin(covered))
-        turn = Turn(step, watch.places_of(values, step, found[-1][0]) or second.places_of(values, step, 1))
-        if step > FARTHEST_STEP or len(found) == MOST_PATHS:
-            break
-        try:
-            watch = watch_of(step)
-        except Exception:
-            # The state is not that of the step, only its counters are: the program may not like it.
-            break
-        turn = None
-    members = sorted((np.flatnonzero(is_of_path) for _, is_of_path in found), key=lambda steps: int(steps[0]))
-    return Paths(tuple(_path(steps, period) for steps in members), _near(members, near), turn, change)
+        before, step = step, int(np.argmin(covered))
+        places = watch.places_of(values, step, before) or second.places_of(values, step, 1)
+        following = (
+            None if step > FARTHEST_STEP or len(found) == MOST_PATHS or is_late() else _try(watch_of, step)
+        )
+        if following is None:
+            turn = Turn(step, places)
+        else:
+            watch = following
+    found.sort(key=lambda path: int(path[0][0]))
+    taken = tuple(_path(steps, period, places) for steps, places in found)
+    return Paths(taken, _near([steps for steps, _ in found], near), turn, change)
 
 
-def _path(steps: NDArray[np.intp], period: int) -> Path:
+def _try(watch_of: Callable[[int], Watch], step: int) -> Watch | None:
+    """The watch of a step, if the program can run it: of its state, only the counters are right."""
+    try:
+        return watch_of(step)
+    except Exception:
+        return None
+
+
+def _path(steps: NDArray[np.intp], period: int, places: tuple[str, ...]) -> Path:
     again = int(steps[1]) if len(steps) > 1 else None
-    return Path(int(steps[0]), again, tuple(np.unique(steps % period).tolist()))
+    return Path(int(steps[0]), again, tuple(np.unique(steps % period).tolist()), places)
 
 
 def _near(members: list[NDArray[np.intp]], near: int) -> tuple[int, ...]:

@@ -3,8 +3,8 @@
 A state needs what the step makes of it into what the next state needs (DESIGN section 7). All sweeps of a
 step are done while its tape is alive: the steps come one by one, from the last to the first.
 
-May import `history`, `masks`, `program`, `sweep` and the map. Tests: ``tests/test_dependence.py``,
-``tests/test_recurrence.py``.
+May import `history`, `masks`, `program`, `recorder`, `sweep` and the map.
+Tests: ``tests/test_dependence.py``, ``tests/test_kinds.py``, ``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis import sweep
-from scr_critplugin.analysis.history import Recorded, Window
+from scr_critplugin.analysis.history import Window
 from scr_critplugin.analysis.masks import everything
 from scr_critplugin.analysis.program import State, TracedStep, is_traceable
+from scr_critplugin.analysis.recorder import Recorded
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.criticality import ElementState, Variable
 
