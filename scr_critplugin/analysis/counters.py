@@ -99,6 +99,25 @@ class Watch:
                 return Turn(step, self._places(decisions[:, place] != seen[:, step % period]))
         return None
 
+    def alike(self, values: Forecast, step: int, numbers: NDArray[np.int64]) -> NDArray[np.bool_] | str:
+        """Which of the steps `numbers` every comparison decides as in `step`; a place, if one is not known.
+
+        In a watch of `step` itself these are the steps that take the same path.
+        """
+        expected = self._decisions(values, np.array([step]))
+        found = self._decisions(values, numbers)
+        if isinstance(expected, str) or isinstance(found, str):
+            return expected if isinstance(expected, str) else str(found)
+        is_alike: NDArray[np.bool_] = (found == expected).all(axis=0)
+        return is_alike
+
+    def places_of(self, values: Forecast, step: int, other: int) -> tuple[str, ...]:
+        """Where two steps are decided differently."""
+        decisions = self._decisions(values, np.array([step, other]))
+        if isinstance(decisions, str):
+            return (decisions,)
+        return self._places(decisions[:, 0] != decisions[:, 1])
+
     def _decisions(self, values: Forecast, numbers: NDArray[np.int64]) -> NDArray[Any] | str:
         """Outcomes, a row for each comparison and a column for each step; or where one is not known."""
         known, rows = values(numbers), []

@@ -37,6 +37,7 @@ from scr_critplugin.analysis.tiles import Confidence
 from scr_critplugin.analysis.union import (
     ObservedProgram,
     Point,
+    Seen,
     checked_inputs,
     checked_steps,
     points_of,
@@ -65,7 +66,10 @@ class Profile:
         was recorded.
     period : int or None
         Number of steps after which the structure repeats, the longest of all points; None if it does not, or
-        was not looked for.
+        was not looked for, or a few kinds of steps follow each other in another order.
+    kinds : int or None
+        Number of different structures among the steps, the largest of all points; None if each of the steps
+        was recorded for itself.
     counters : tuple of str
         Untraced variables (Python integers, text) that changed from one recorded step to the next.
     steps_swept : int
@@ -92,6 +96,7 @@ class Profile:
     branches: tuple[Branch, ...]
     stationary: bool | None
     period: int | None
+    kinds: int | None
     counters: tuple[str, ...]
     steps_swept: int
     primitives: int
@@ -140,8 +145,11 @@ def profile(
     steps : int, optional
         Number of steps, at least 1, from the checkpoint to the end of the run. The output counts after each
         of them. None: for a run of any length of at least one step. The structure of the step must then be
-        the same in two successive steps, or repeat with a period of at most 8 steps, and masks are swept to
-        their fixed point; they hold for a checkpoint after any of the steps of a period.
+        the same in two successive steps, or repeat with a period of at most 8 steps, or be one of at most 8
+        kinds that a step counter chooses from (``if it % 100 == 0``), each within the first 200 steps. Masks
+        are swept to their fixed point; they hold for a checkpoint after any of the steps of a period, and for
+        kinds of steps in any order. So they do for more than 8 steps of such kinds: the map may then keep
+        more than just this many steps need.
     control : "sink" or "report"
         What becomes of values that only steer: they decide a branch or the length of a loop, are cast to a
         bare ``bool``, ``int``, ``float`` or ``complex``, are an index that is read at or another steering
@@ -242,13 +250,15 @@ def _profiled(step: Step, state: Any, output: Output, options: Options, progress
 def _profile_at(program: Program, point: Point, start: State, options: Options) -> Found:
     window = record(program, start, options.steps, validate=options.validates)
     confidence = magnitudes = None
-    if options.tiles is None:
+    if options.tiles is None or window.any_order:
+        # Tiles are pulled through a cycle of steps, not through kinds in any order.
         variables, swept = states_of(start, window)
     else:
         variables, swept, confidence = sampling.states_of(start, window, options.tiles, options.seed)
     if options.engine == "gradient":
         magnitudes = gradient(program, start, swept, seed=options.seed)
-    return Found(point, variables, swept, Repetition.of(window), confidence, magnitudes)
+    seen = Seen(point, window.holds_for, window.structures, window.turn)
+    return Found(point, variables, swept, Repetition.of(window), seen, confidence, magnitudes)
 
 
 # ---- all points ----
@@ -351,6 +361,7 @@ def _described(
         branches=branches,
         stationary=repetition.stationary,
         period=repetition.period,
+        kinds=repetition.kinds,
         counters=repetition.counters,
         steps_swept=max(each.swept for each in found),
         primitives=program.observed.primitives or 0,

@@ -15,7 +15,7 @@ from scr_critplugin.analysis.history import Window
 from scr_critplugin.analysis.options import Options
 from scr_critplugin.analysis.program import Program
 from scr_critplugin.analysis.tiles import Confidence
-from scr_critplugin.analysis.union import Point
+from scr_critplugin.analysis.union import Point, Seen, unrecorded
 from scr_critplugin.criticality import Variable
 
 
@@ -25,6 +25,7 @@ class Repetition:
 
     stationary: bool | None
     period: int | None
+    kinds: int | None
     replayed: bool
     counters: tuple[str, ...]
     unchecked: tuple[str, ...]
@@ -32,7 +33,14 @@ class Repetition:
     @classmethod
     def of(cls, window: Window) -> Repetition:
         """That of a `window` whose steps have been swept."""
-        return cls(window.stationary, window.period, window.replayed, window.counters, window.warnings)
+        return cls(
+            window.stationary,
+            window.period,
+            window.kinds,
+            window.replayed,
+            window.counters,
+            window.warnings,
+        )
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,7 @@ class Found:
     variables: dict[str, Variable]
     swept: int
     repetition: Repetition
+    seen: Seen
     confidence: Confidence | None
     gradient: Gradient | None
 
@@ -51,14 +60,22 @@ def together(found: Sequence[Found]) -> Repetition:
     """How steps repeat at all points."""
     each = [at_point.repetition for at_point in found]
     stationary = [one.stationary for one in each]
-    periods = [one.period for one in each if one.period is not None]
+    unchecked = [words for one in each for words in one.unchecked]
+    unchecked += unrecorded([at_point.seen for at_point in found])
     return Repetition(
         None if None in stationary else all(stationary),
-        max(periods) if len(periods) == len(each) else None,
+        _largest([one.period for one in each]),
+        _largest([one.kinds for one in each]),
         any(one.replayed for one in each),
         tuple(sorted({name for one in each for name in one.counters})),
-        tuple(dict.fromkeys(words for one in each for words in one.unchecked)),
+        tuple(dict.fromkeys(unchecked)),
     )
+
+
+def _largest(numbers: Sequence[int | None]) -> int | None:
+    """The largest number; None if there is none for one of them."""
+    known = [number for number in numbers if number is not None]
+    return max(known) if len(known) == len(numbers) else None
 
 
 def provenance_of(program: Program, found: Sequence[Found], options: Options) -> dict[str, Any]:
@@ -84,6 +101,7 @@ def provenance_of(program: Program, found: Sequence[Found], options: Options) ->
         "steps_swept": max(each.swept for each in found),
         "stationary": repetition.stationary,
         "period": repetition.period,
+        "kinds": repetition.kinds,
         "replayed": repetition.replayed,
         "counters": list(repetition.counters),
         "unchecked": list(repetition.unchecked),

@@ -1,11 +1,12 @@
-"""Recorded steps of a program, checked: the traced run is the plain one, and how its structure goes on.
+"""The steps from a checkpoint on: how their structure goes on, and which recorded ones stand for them.
 
 Steps are recorded until their structure is seen to repeat, and then stand for all later ones. Where it does
-not repeat, each step is recorded when its turn comes, from the last to the first, so that one tape is
-alive at a time.
+not repeat, but is one of a few that counters choose from, one step of each kind stands for all, in any
+order. Else each step is recorded when its turn comes, from the last to the first, so that one tape is alive
+at a time.
 
-May import `foresight`, `hidden`, `period`, `program`, `structure`, `tape` and the errors. Tests:
-``tests/test_recurrence.py``.
+May import `counters`, `foresight`, `hidden`, `kinds`, `period`, `program`, `recorder`, `structure`.
+Tests: ``tests/test_recurrence.py``, ``tests/test_kinds.py``.
 """
 
 from __future__ import annotations
@@ -13,98 +14,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from math import isqrt
 from typing import Any
 
-import numpy as np
-
+from scr_critplugin.analysis.counters import Turn
 from scr_critplugin.analysis.foresight import Foresight, foresee
 from scr_critplugin.analysis.hidden import refuse_hidden_state
+from scr_critplugin.analysis.kinds import Kinds, record_kinds
 from scr_critplugin.analysis.period import LONGEST_PERIOD, PeriodSearch
-from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep, is_traceable
-from scr_critplugin.analysis.structure import Structure, structure_of
-from scr_critplugin.analysis.tape import Tape
-from scr_critplugin.errors import ProfileError
+from scr_critplugin.analysis.program import Program, State
+from scr_critplugin.analysis.recorder import Recorded, Recorder
+from scr_critplugin.analysis.structure import Structure
 
 EACH = 8
 """Up to so many steps are all recorded, without asking whether their structure repeats."""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """A recorded step, and the output after it."""
-
-    step: TracedStep
-    output: TracedOutput
-
-    def tapes(self) -> tuple[Tape, Tape]:
-        """Both recordings."""
-        return self.step.tape, self.output.tape
-
-    def structure(self) -> Structure:
-        """What it has in common with other steps, or not."""
-        return structure_of(self.step.tape, self.step.nodes, self.output.tape, self.output.nodes)
-
-    def forget(self) -> None:
-        """Let go of the tapes' contents: they refer to themselves, and would wait for the collector."""
-        for tape in self.tapes():
-            tape.nodes.clear()
-            tape.roots.clear()
-            tape.kept.clear()
-
-
-class Recorder:
-    """Records steps of a program and checks them; what it saw is in its attributes.
-
-    Attributes
-    ----------
-    sinks : set
-        Places where values left the data flow.
-    counters : set of str
-        Variables that are not traced and change from one step to the next.
-    primitives : int
-        Number of primitive calls of the first step.
-    """
-
-    def __init__(self, program: Program, start: State, *, with_plain_output: bool) -> None:
-        self._program = program
-        self._with_plain_output = with_plain_output
-        self.sinks: set[Any] = set()
-        self.counters: set[str] = set()
-        self.primitives = 0
-        self._written: set[str] = set()
-        self._sharing = set(_sharing(start))
-
-    def record(self, number: int, before: State, after: State) -> Recorded:
-        """Record step `number`, from `before` to `after` by the plain run, and the output after it."""
-        if self._with_plain_output and number > 1:
-            # What the program computes once and keeps must be ordinary arrays. (Of step 1 it has been run.)
-            self._program.outputs(after)
-        traced = self._program.trace_step(before, number=number)
-        _refuse_other_results(after, traced)
-        self.counters |= _counters(before, after)
-        if number == 1:
-            self.primitives = len(traced.tape.nodes)
-        self._refuse_shared_memory(traced)
-        recorded = Recorded(traced, self._program.trace_output(after, number=number))
-        self.sinks |= {sink for tape in recorded.tapes() for _, sink in tape.sinks}
-        return recorded
-
-    def _refuse_shared_memory(self, traced: TracedStep) -> None:
-        """Raise if a write to one state variable would, in the run, change another.
-
-        A restart gives each variable memory of its own, so a program that relies on it cannot be restarted.
-        """
-        self._written |= traced.written
-        self._sharing |= set(_sharing(traced.values))
-        for one, other in sorted(self._sharing):
-            if {one, other} & self._written:
-                raise ProfileError(
-                    f"{one!r} and {other!r} share memory, and the step writes to it in place: after a "
-                    "restart they would not. Let the step copy one of them",
-                    key=one,
-                )
 
 
 @dataclass(frozen=True)
@@ -119,23 +42,52 @@ class Window:
         Step ``i`` has the structure of step ``i + period``; None if each step stands for itself only.
     stationary : bool or None
         Whether the period is 1; None if it was not asked.
+    structures : tuple of Structure
+        Of the steps of the period, or of each kind of step.
+    recorded : frozenset of int
+        The steps, counted from 0, that are known to have these structures.
     warnings : tuple of str
         What could not be checked.
+    turn : Turn or None
+        A step ahead, counted from 0, for which no recorded one stands.
     """
 
     program: Program
     steps: int | None
     period: int | None
     stationary: bool | None
+    structures: tuple[Structure, ...]
+    recorded: frozenset[int]
     warnings: tuple[str, ...]
+    turn: Turn | None
     _recorder: Recorder
     _cycle: tuple[Recorded, ...]
     _replay: Callable[[], Iterator[Recorded]] | None
 
     @property
+    def any_order(self) -> bool:
+        """Whether there are a few kinds of steps that follow each other in no known order."""
+        return self.period is None and self._replay is None
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each step is recorded when it is asked for, and stands for itself only."""
+        return self._replay is not None
+
+    @property
     def replayed(self) -> bool:
         """Whether the structure was found not to repeat, so that each step is recorded again."""
-        return self.stationary is False and self.period is None
+        return self.stationary is False and self._replay is not None
+
+    @property
+    def kinds(self) -> int | None:
+        """Number of structures among the steps; None if each stands for itself only."""
+        return None if self._replay is not None else len({each.digest for each in self.structures})
+
+    @property
+    def holds_for(self) -> frozenset[int]:
+        """Steps, counted from 0, that were recorded and that the masks hold for in any order."""
+        return self.recorded if self.any_order or self.period == 1 else frozenset()
 
     @property
     def sinks(self) -> tuple[Any, ...]:
@@ -155,8 +107,9 @@ class Window:
     def last_to_first(self) -> Iterator[tuple[int, Recorded]]:
         """The steps from the last to the first, each with its place in the period (0 if there is none).
 
-        Endless if there is a period and any number of steps. Without a period the next step is recorded when
-        it is asked for: let go of the one before (`Recorded.forget`) to keep one tape alive.
+        Endless if there is a period and any number of steps. In any order, the kinds of steps again and
+        again, each with its number. Where each step stands for itself, the next one is recorded when it is
+        asked for: let go of the one before (`Recorded.forget`) to keep one tape alive.
         """
         if self._replay is not None:
             # Not a generator of our own: its loop variable would keep the tape alive.
@@ -165,8 +118,9 @@ class Window:
 
     def _around(self) -> Iterator[tuple[int, Recorded]]:
         period = len(self._cycle)
-        number = period if self.steps is None else self.steps
-        while number > 0 or self.steps is None:
+        is_endless = self.any_order or self.steps is None
+        number = period if is_endless else self.steps or 0
+        while number > 0 or is_endless:
             number -= 1
             yield number % period, self._cycle[number % period]
 
@@ -184,16 +138,20 @@ def record(program: Program, start: State, steps: int | None, *, validate: bool)
     recorder = Recorder(program, start, with_plain_output=validate)
     opening = _Opening(program, recorder, (start, after), steps, validate, seconds)
     if steps is not None and steps <= EACH:
-        return opening.window(None, None, (), warnings)
+        return opening.each(None, warnings)
     search, foresight = opening.search()
+    goes_on = search.period is not None and foresight.goes_on(search.digests)
+    if search.period is not None and (goes_on if steps is None else program.agree(goes_on)):
+        return opening.periodic(search, warnings + _unknown(foresight), None)
+    kinds = opening.kinds(search, foresight)
+    if kinds is not None and (steps is None or (kinds.turn is None and not kinds.doubts)):
+        known = frozenset(range(search.recorded)) | kinds.steps
+        return opening.in_any_order(kinds, known, warnings)
+    if steps is not None:
+        return opening.each(False, warnings)
     if search.period is None:
-        if steps is None:
-            raise search.refusal(sorted(recorder.counters))
-        return opening.window(None, False, (), warnings)
-    if steps is not None and not program.agree(foresight.turn is None):
-        return opening.window(None, False, (), warnings)
-    warnings += _unforeseen(foresight)
-    return opening.window(search.period, search.period == 1, search.cycle(), warnings)
+        raise search.refusal(sorted(recorder.counters))
+    return opening.periodic(search, warnings, foresight.next_turn)
 
 
 @dataclass(frozen=True)
@@ -207,14 +165,45 @@ class _Opening:
     with_plain_output: bool
     seconds: float
 
-    def window(
-        self,
-        period: int | None,
-        stationary: bool | None,
-        cycle: tuple[Recorded, ...],
-        warnings: tuple[str, ...],
+    def periodic(
+        self, search: PeriodSearch[Recorded], warnings: tuple[str, ...], turn: Turn | None
     ) -> Window:
-        """The window of the steps of a period, or of all of them."""
+        """The window of steps that repeat, but for the one at the `turn`."""
+        return Window(
+            self.program,
+            self.steps,
+            search.period,
+            search.period == 1,
+            search.structures,
+            frozenset(range(search.recorded)),
+            warnings,
+            turn,
+            self.recorder,
+            search.cycle(),
+            None,
+        )
+
+    def in_any_order(
+        self, kinds: Kinds[Recorded], known: frozenset[int], warnings: tuple[str, ...]
+    ) -> Window:
+        """The window of a few kinds of steps, stationary if of one only. `known`: steps of these kinds."""
+        is_stationary = len(kinds.recordings) == 1
+        return Window(
+            self.program,
+            self.steps,
+            1 if is_stationary else None,
+            is_stationary,
+            kinds.structures,
+            known,
+            warnings + kinds.doubts,
+            kinds.turn,
+            self.recorder,
+            kinds.recordings,
+            None,
+        )
+
+    def each(self, stationary: bool | None, warnings: tuple[str, ...]) -> Window:
+        """The window of steps that are all recorded."""
 
         def replay() -> Iterator[Recorded]:
             return _last_to_first(self.program, self.recorder, self.states, self.steps or 0)
@@ -222,13 +211,22 @@ class _Opening:
         return Window(
             self.program,
             self.steps,
-            period,
+            None,
             stationary,
+            (),
+            frozenset(),
             warnings,
+            None,
             self.recorder,
-            cycle,
-            replay if period is None else None,
+            (),
+            replay,
         )
+
+    def kinds(self, search: PeriodSearch[Recorded], foresight: Foresight) -> Kinds[Recorded] | None:
+        """The kinds of steps, if what counters decide tells them apart."""
+        if foresight.paths is None:
+            return None
+        return record_kinds(self.program, self.states, foresight.paths, search.digests, self.recorder.record)
 
     def search(self) -> tuple[PeriodSearch[Recorded], Foresight]:
         """Record steps until their structure repeats and no near one is decided otherwise, or never does."""
@@ -244,10 +242,12 @@ class _Opening:
                 foresight = self._foresee(number, search.period)
                 search.go_on(foresight.enough)
             if search.is_over:
+                if search.period is None:
+                    foresight = self._foresee(number, None)
                 return search, foresight
             before, after, number = after, self.program.advance(after), number + 1
 
-    def _foresee(self, recorded: int, period: int) -> Foresight:
+    def _foresee(self, recorded: int, period: int | None) -> Foresight:
         return foresee(
             self.program,
             self.states,
@@ -259,18 +259,11 @@ class _Opening:
         )
 
 
-def _unforeseen(foresight: Foresight) -> tuple[str, ...]:
+def _unknown(foresight: Foresight) -> tuple[str, ...]:
     """What is not known of later steps, in words."""
-    if foresight.unknown is not None:
-        return (f"whether later steps go on like the recorded ones was not checked: {foresight.unknown}",)
-    turn = foresight.turn
-    if turn is None:
+    if foresight.unknown is None:
         return ()
-    return (
-        f"{turn.step} steps after the checkpoint a counter decides otherwise than in the recorded steps, at "
-        f"{', '.join(turn.places)}. That step was not looked at: profile it too (at=...), or give the number "
-        "of steps from the checkpoint to the output (steps=...)",
-    )
+    return (f"whether later steps go on like the recorded ones was not checked: {foresight.unknown}",)
 
 
 def _last_to_first(
@@ -304,43 +297,3 @@ def _last_to_first(
 
 def _in_no_period(recorded: Recorded) -> tuple[int, Recorded]:
     return 0, recorded
-
-
-# ---- checks of one step ----
-
-
-def _refuse_other_results(plain: State, traced: TracedStep) -> None:
-    """Raise if the traced step computed something else than the `plain` one."""
-    for name, value in plain.items():
-        if not _close(value, traced.values[name]):
-            raise ProfileError(
-                "the step computes something else when it is traced. It keeps something outside the state, "
-                "or draws random numbers from outside the state",
-                key=name,
-            )
-
-
-def _close(one: Any, other: Any) -> bool:
-    left, right = np.asarray(one), np.asarray(other)
-    if left.dtype.kind in "fc" and right.dtype.kind in "fc":
-        # Python's arithmetic on numbers and NumPy's may round differently.
-        largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
-        return bool(np.allclose(left, right, rtol=1e-9, atol=1e-12 * largest, equal_nan=True))
-    return bool(np.array_equal(left, right))
-
-
-def _sharing(values: State) -> Iterator[tuple[str, str]]:
-    """Pairs of variables whose arrays share memory."""
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    for one, other in combinations(arrays, 2):
-        if np.may_share_memory(arrays[one], arrays[other]):
-            yield one, other
-
-
-def _counters(before: State, after: State) -> set[str]:
-    """Variables that are not traced and that the step changed."""
-    return {
-        name
-        for name, value in before.items()
-        if not is_traceable(value) and not np.array_equal(np.asarray(value), np.asarray(after[name]))
-    }

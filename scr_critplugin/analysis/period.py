@@ -8,10 +8,9 @@ May import `structure` and the errors. Tests: ``tests/test_recurrence.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
-from scr_critplugin.analysis.structure import Structure, first_difference
+from scr_critplugin.analysis.structure import Structure, digest_only, first_difference
 from scr_critplugin.errors import ProfileError
 
 LONGEST_PERIOD = 8
@@ -52,7 +51,18 @@ class PeriodSearch(Generic[Recording]):
         self._seen: list[Structure] = []
         self._candidates: list[int] = []
         self._kept: dict[int, Recording] = {}
+        self._previous: Structure | None = None
         self._difference: str | None = None
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """Digests of the structures taken."""
+        return tuple(structure.digest for structure in self._seen)
+
+    @property
+    def structures(self) -> tuple[Structure, ...]:
+        """Structures of the steps of the period, by digest."""
+        return tuple(self._seen[: self.period or 0])
 
     @property
     def recorded(self) -> int:
@@ -67,10 +77,11 @@ class PeriodSearch(Generic[Recording]):
     def add(self, recording: Recording, structure: Structure) -> None:
         """Take the next step's recording and its structure."""
         number = len(self._seen)
-        if number == 1:
-            self._difference = first_difference(self._seen[0], structure)
-            self._seen[0] = _digest_only(self._seen[0])
-        self._seen.append(structure if number == 0 else _digest_only(structure))
+        if self._previous is not None and self._difference is None:
+            self._difference = first_difference(self._previous, structure)
+        # Whole only until a difference is known: then digests do.
+        self._previous = structure if self._difference is None else None
+        self._seen.append(digest_only(structure))
         fresh = [number] if 0 < number <= self._longest else []
         self._candidates = [
             period
@@ -126,7 +137,3 @@ class PeriodSearch(Generic[Recording]):
                 if tail[period:] == tail[:-period]:
                     return start
         return None
-
-
-def _digest_only(structure: Structure) -> Structure:
-    return replace(structure, step=(), output=())

@@ -3,8 +3,8 @@
 A state needs what the step makes of it into what the next state needs (DESIGN section 7). All sweeps of a
 step are done while its tape is alive: the steps come one by one, from the last to the first.
 
-May import `history`, `masks`, `program`, `sweep` and the map. Tests: ``tests/test_dependence.py``,
-``tests/test_recurrence.py``.
+May import `history`, `masks`, `program`, `recorder`, `sweep` and the map.
+Tests: ``tests/test_dependence.py``, ``tests/test_kinds.py``, ``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis import sweep
-from scr_critplugin.analysis.history import Recorded, Window
+from scr_critplugin.analysis.history import Window
 from scr_critplugin.analysis.masks import everything
 from scr_critplugin.analysis.program import State, TracedStep, is_traceable
+from scr_critplugin.analysis.recorder import Recorded
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.criticality import ElementState, Variable
 
@@ -31,27 +32,37 @@ Sweep = Callable[[Tape, list[sweep.Seed]], sweep.RootMasks]
 def states_of(start: State, window: Window) -> tuple[dict[str, Variable], int]:
     """Element states of every variable, and the number of steps swept.
 
-    For any number of steps they hold at each step of the period; else at the first step of the window.
+    For any number of steps, and for kinds of steps in any order, they hold at each step; else at the first
+    step of the window.
     """
-    critical = _Fold(window, sweep.needed, with_output=True)
-    read = _Fold(window, sweep.accessed, with_output=True)
-    kept = _Fold(window, sweep.carried, with_output=False)
+    critical: _Fold | _Closure
+    read: _Fold | _Closure
+    kept: _Fold | _Closure
+    if window.any_order:
+        critical = _Closure(window, sweep.needed)
+        read, kept = _Closure(window, sweep.accessed), _Closure(window, sweep.carried, is_kept=True)
+    else:
+        critical = _Fold(window, sweep.needed, with_output=True)
+        read = _Fold(window, sweep.accessed, with_output=True)
+        kept = _Fold(window, sweep.carried, with_output=False)
     folds = (critical, read, kept)
     taken: dict[int, set[str]] = {}
     for phase, recorded in window.last_to_first():
         for fold in folds:
             fold.through(phase, recorded)
-        if window.period is None or phase not in taken:
+        if window.one_by_one or phase not in taken:
             names = {name for tape in recorded.tapes() for name in sweep.taken(tape)}
             taken[phase] = taken.get(phase, set()) | names
-        if window.period is None:
+        if window.one_by_one:
             recorded.forget()
         # The next step is recorded while this name still stands for the last one.
         del recorded
         if all(fold.settled for fold in folds):
             break
     states = _ElementStates(critical.masks(), read.masks(), kept.masks(), set().union(*taken.values()))
-    return {name: _variable(name, value, states) for name, value in start.items()}, critical.swept
+    # There may be fewer steps than sweeps through kinds of steps.
+    swept = critical.swept if window.steps is None else min(critical.swept, window.steps)
+    return {name: _variable(name, value, states) for name, value in start.items()}, swept
 
 
 class _Fold:
@@ -111,6 +122,57 @@ class _Fold:
         return found
 
 
+class _Closure:
+    """One sweep, carried backward through steps of which each may be of any kind.
+
+    What any kind of step needs of the state is needed; what each of them carries is kept (`is_kept`).
+    Masks only grow, or only shrink, until no kind changes them any more.
+
+    Attributes
+    ----------
+    settled, swept
+        As in `_Fold`.
+    """
+
+    def __init__(self, window: Window, pull: Sweep, *, is_kept: bool = False) -> None:
+        self.settled = False
+        self.swept = 0
+        self._kinds = window.kinds
+        self._agree = window.program.agree
+        self._pull = pull
+        self._is_kept = is_kept
+        self._found: Masks = {}
+        self._outputs: dict[int, Masks] = {}
+        self._unchanged: set[int] = set()
+
+    def through(self, kind: int, recorded: Recorded) -> None:
+        """Add what a step of this kind makes of the masks."""
+        if self.settled:
+            return
+        pulled = self._pull(recorded.step.tape, _seeds(recorded.step, self._wanted(kind, recorded)))
+        together = _common(self._found, pulled) if self._is_kept else _united(self._found, pulled)
+        if _equal(together, self._found):
+            self._unchanged.add(kind)
+        else:
+            self._unchanged = set()
+        self._found = together
+        self.swept += 1
+        self.settled = self._agree(len(self._unchanged) == self._kinds)
+
+    def masks(self) -> Masks:
+        """What was found: at any step."""
+        return self._found
+
+    def _wanted(self, kind: int, recorded: Recorded) -> Masks:
+        """What counts after a step of this kind: what any further step needs, and the output."""
+        if self._is_kept:
+            return self._found
+        if kind not in self._outputs:
+            all_of_it = [(node, everything(node.shape)) for node in recorded.output.nodes]
+            self._outputs[kind] = self._pull(recorded.output.tape, all_of_it)
+        return _united(self._found, self._outputs[kind])
+
+
 def _seeds(traced: TracedStep, wanted: Masks) -> list[sweep.Seed]:
     """Seeds at the end of a step; of what is not traced, and so always critical, everything."""
     return [(node, wanted.get(name, everything(node.shape))) for name, node in traced.nodes.items()]
@@ -118,6 +180,10 @@ def _seeds(traced: TracedStep, wanted: Masks) -> list[sweep.Seed]:
 
 def _united(one: Masks, other: Masks) -> Masks:
     return {name: one[name] | mask if name in one else mask for name, mask in other.items()}
+
+
+def _common(one: Masks, other: Masks) -> Masks:
+    return {name: one[name] & mask if name in one else mask for name, mask in other.items()}
 
 
 def _equal(one: Masks, other: Masks) -> bool:

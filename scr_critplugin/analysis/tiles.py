@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis import sweep
-from scr_critplugin.analysis.history import Recorded, Window
+from scr_critplugin.analysis.history import Window
 from scr_critplugin.analysis.hulls import LAYERS, Hulls
 from scr_critplugin.analysis.program import State, TracedOutput, TracedStep, is_traceable
+from scr_critplugin.analysis.recorder import Recorded
 from scr_critplugin.analysis.recurrence import variable_of
 from scr_critplugin.analysis.runsets import NotSparseError, Runs, c_strides, united
 from scr_critplugin.analysis.sparse import Seed, Sweeper, everything

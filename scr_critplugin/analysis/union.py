@@ -3,7 +3,8 @@
 What one point needs, every restart must have: critical anywhere is critical (DESIGN section 9, "unused is not
 dead"). Control flow and sinks are observed while steps are recorded, so that no tape need outlive its sweep.
 
-May import `branches`, `program`, `sinks`, the map and the errors. Tests: ``tests/test_control.py``.
+May import `branches`, `counters`, `program`, `sinks`, `structure`, the map and the errors.
+Tests: ``tests/test_control.py``, ``tests/test_kinds.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from scr_critplugin.analysis.branches import BranchLog, Run
+from scr_critplugin.analysis.counters import Turn
 from scr_critplugin.analysis.program import (
     Output,
     Program,
@@ -26,6 +28,7 @@ from scr_critplugin.analysis.program import (
     checked_state,
 )
 from scr_critplugin.analysis.sinks import Fed, feed
+from scr_critplugin.analysis.structure import Structure
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.criticality import CriticalityMap, Variable
 from scr_critplugin.errors import ProfileError
@@ -37,6 +40,37 @@ class Point:
 
     source: int
     at: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was recorded from a `point`.
+
+    `holds_for`: steps, counted from 0, that have one of the `structures`; the masks hold for these in any
+    order. `turn`: a step for which none stands.
+    """
+
+    point: Point
+    holds_for: frozenset[int]
+    structures: tuple[Structure, ...]
+    turn: Turn | None
+
+    @property
+    def step(self) -> int:
+        """The step of the turn, counted from the start of the input."""
+        return self.point.at + (0 if self.turn is None else self.turn.step)
+
+    def covers(self, other: Seen) -> bool:
+        """Whether the masks from here hold for the other's turn, and for the steps from there to here.
+
+        From the turn on, this point has looked ahead itself.
+        """
+        known = {structure.digest for structure in self.structures}
+        return (
+            self.point.source == other.point.source
+            and other.step - self.point.at in self.holds_for
+            and all(structure.digest in known for structure in other.structures)
+        )
 
 
 # ---- which points ----
@@ -189,6 +223,26 @@ class ObservedProgram(Program):
 
 
 # ---- their union ----
+
+
+def unrecorded(points: Sequence[Seen]) -> list[str]:
+    """The turns for which the masks of no point hold, each once, in words."""
+    at = {seen.point.at for seen in points}
+    found: dict[tuple[int, int], str] = {}
+    for seen in points:
+        if seen.turn is not None and not any(other.covers(seen) for other in points):
+            found.setdefault((seen.point.source, seen.step), _missing(seen, seen.turn, at))
+    return list(found.values())
+
+
+def _missing(seen: Seen, turn: Turn, at: set[int]) -> str:
+    # If it is among the points already, another one does not help.
+    also = "" if seen.step in at else f"profile it too (at={sorted(at | {seen.step})}), or "
+    return (
+        f"{turn.step} steps after the checkpoint at {seen.point.at} a counter decides otherwise than in the "
+        f"recorded steps, at {', '.join(turn.places)}. The map may call uncritical what that step needs: "
+        f"{also}give the number of steps from the checkpoint to the output (steps=...)"
+    )
 
 
 def united(maps: Sequence[Mapping[str, Variable]]) -> dict[str, Variable]:
