@@ -267,10 +267,17 @@ def _structure(found: Profile) -> Iterator[str]:
     swept = f"{found.primitives} primitives in the first step, {found.steps_swept} steps swept"
     steps = found.map.provenance["steps"]
     length = "any number of steps" if steps is None else f"{steps} steps"
-    repeated = "" if found.period in (None, 1) else f", whose structure repeats every {found.period} steps"
-    yield f"holds for {length} after the checkpoint{repeated}: {swept}"
+    yield f"holds for {length} after the checkpoint{_repetition(found)}: {swept}"
     if found.counters:
         yield f"counters, always critical: {', '.join(found.counters)}"
+
+
+def _repetition(found: Profile) -> str:
+    if found.period not in (None, 1):
+        return f", whose structure repeats every {found.period} steps"
+    if found.kinds not in (None, 1):
+        return f", which are of {found.kinds} kinds that counters tell apart"
+    return ""
 
 
 def _sinks(found: Profile) -> Iterator[str]:
