@@ -185,7 +185,7 @@ def _computed(function: Callable[[Any, Any], Any], left: Any, right: Any, watch:
     def expression(values: Values) -> Any:
         return function(one(values), other(values))
 
-    if _bare(right) <= _SMALL_REMAINDERS.get(function, 0):
+    if function in _SMALL_REMAINDERS and _bare(right) <= _SMALL_REMAINDERS[function]:
         watch.note(expression)
     return WatchedCounter(result, expression, depth, watch)
 
