@@ -91,6 +91,10 @@ TURNS: dict[str, tuple[Callable[[Any], Any], int | None]] = {
     "already in the first": (lambda it: it == 0, None),
     "seen both": (lambda it: it % 2 == 0, None),
     "chained": (lambda it: 3 * it + 1 in (1, 22), 7),
+    "negative": (lambda it: -it == -7, 7),
+    "moved back": (lambda it: it + -1 == 8, 9),
+    "distance": (lambda it: abs(it - 20) < 3, 18),
+    "inverted": (lambda it: ~it + 10 == 0, 9),
     "with a float": (lambda it: it > 4.5, 5),
     "unwatched": (lambda it: float(it) > 4.5, None),
 }

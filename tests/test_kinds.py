@@ -364,3 +364,17 @@ def test_step_that_does_not_like_the_counters_is_a_turn() -> None:
     paths = paths_of(decide)
     assert paths is not None and paths.turn is not None
     assert (steps_of(paths), paths.turn.step) == ([(0, 1)], 7)
+
+
+def test_too_many_comparisons_are_not_taken_for_all_of_them() -> None:
+    def step(state: State) -> State:
+        x, it = state["x"] * 1.5, state["it"]
+        for number in range(1001):
+            if number + it < 0:
+                raise AssertionError
+        if it % 100 == 99:
+            x = x + state["w"]
+        return {"x": x, "w": state["w"], "it": it + 1}
+
+    (words,) = profile(step, {**start(), "it": 1}, first, validate=None).warnings
+    assert "a step compares counters more than 1000 times" in words

@@ -78,12 +78,16 @@ SCHEDULE = st.lists(MOVE, min_size=1, max_size=4)
 
 @settings(deadline=None, max_examples=40)
 @given(SCHEDULE, st.integers(1, 40))
-def test_periodic_program_over_n_steps_is_exact(moves: Moves, steps: int) -> None:
+def test_periodic_program_over_n_steps_is_exact_once_it_repeats(moves: Moves, steps: int) -> None:
     def pick(number: int) -> tuple[int, ...]:
         return moves[number % len(moves)]
 
     found = profile(scheduled(pick), {"x": X, "it": 0}, first, steps=steps, validate=None)
-    assert critical(found) == needed_of(pick, 0, steps)
+    assert critical(found) >= needed_of(pick, 0, steps)
+    # Too few steps to see the period: then its steps may come in any order.
+    is_in_any_order = found.kinds is not None and found.period is None
+    assert is_in_any_order or critical(found) == needed_of(pick, 0, steps)
+    assert not is_in_any_order or steps < 4 * len(moves)
 
 
 @settings(deadline=None, max_examples=40)

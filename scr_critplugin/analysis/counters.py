@@ -51,10 +51,11 @@ class Turn:
 
 
 class Watch:
-    """The comparisons that counters took part in."""
+    """The comparisons that counters took part in; if not `complete`, there were more than are remembered."""
 
     def __init__(self) -> None:
         self._comparisons: list[tuple[str, Expression]] = []
+        self.complete = True
 
     def counter(self, name: str, value: int) -> WatchedCounter:
         """A watched integer for the counter `name`."""
@@ -62,11 +63,13 @@ class Watch:
 
     def note(self, outcome: Expression) -> None:
         """Remember a comparison of the innermost caller outside of this module."""
+        if len(self._comparisons) == MOST:
+            self.complete = False
+            return
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
             frame = frame.f_back
-        if len(self._comparisons) < MOST:
-            self._comparisons.append((f"{frame.f_code.co_filename}:{frame.f_lineno}", outcome))
+        self._comparisons.append((f"{frame.f_code.co_filename}:{frame.f_lineno}", outcome))
 
     def turn(self, values: Forecast, ahead: int, recorded: int, period: int) -> Turn | None:
         """The first step that is decided otherwise than each of the `recorded` ones it is to be like.
@@ -182,7 +185,7 @@ def _computed(function: Callable[[Any, Any], Any], left: Any, right: Any, watch:
     def expression(values: Values) -> Any:
         return function(one(values), other(values))
 
-    if _bare(right) <= _SMALL_REMAINDERS.get(function, 0):
+    if function in _SMALL_REMAINDERS and _bare(right) <= _SMALL_REMAINDERS[function]:
         watch.note(expression)
     return WatchedCounter(result, expression, depth, watch)
 
@@ -203,6 +206,13 @@ def _arithmetic(
     return forward, reflected
 
 
+def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def compute(self: WatchedCounter) -> Any:
+        return _computed(lambda value, _: function(value), self, 0, self.watch)
+
+    return compute
+
+
 def _comparison(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def compare(self: WatchedCounter, other: Any) -> Any:
         if not isinstance(other, (int, float)):
@@ -218,5 +228,7 @@ for _name in ("add", "sub", "mul", "floordiv", "mod", "and_", "or_", "xor", "lsh
     _forward, _reflected = _arithmetic(getattr(operator, _name))
     setattr(WatchedCounter, f"__{_name.strip('_')}__", _forward)
     setattr(WatchedCounter, f"__r{_name.strip('_')}__", _reflected)
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(WatchedCounter, f"__{_name}__", _unary(getattr(operator, _name)))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(WatchedCounter, f"__{_name}__", _comparison(getattr(operator, _name)))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scr_critplugin.analysis.counters import Turn, Values, Watch
+from scr_critplugin.analysis.counters import MOST, Turn, Values, Watch
 from scr_critplugin.analysis.paths import Paths, paths_ahead
 from scr_critplugin.analysis.period import LONGEST_PERIOD
 from scr_critplugin.analysis.program import Program, State
@@ -153,6 +153,8 @@ def foreseen(
         return watch, after
 
     watch, after = watched_run(second)
+    if not watch.complete:
+        return Foresight(recorded, unknown=f"a step compares counters more than {MOST} times")
     change = {name: int(after[name]) - second[name] for name in names}
     # Counters that go on evenly.
     even = [name for name in names if second[name] - first[name] == change[name]]

@@ -120,9 +120,10 @@ def paths_ahead(
 def _try(watch_of: Callable[[int], Watch], step: int) -> Watch | None:
     """The watch of a step, if the program can run it: of its state, only the counters are right."""
     try:
-        return watch_of(step)
+        watch = watch_of(step)
     except Exception:
         return None
+    return watch if watch.complete else None
 
 
 def _path(steps: NDArray[np.intp], period: int, places: tuple[str, ...]) -> Path:
