@@ -137,6 +137,8 @@ def _be_copy(
                     _answer_apart(work, question, limit, answer_end)
                 else:
                     _write(answer_end, _answer(work, question, limit))
+                # It may hold large arrays, and the next one may come late or never.
+                del question
     finally:
         # Also at the end of the questions, and on KeyboardInterrupt and SystemExit.
         os._exit(0)
