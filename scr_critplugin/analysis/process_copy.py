@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import pickle
 import select
@@ -129,6 +130,8 @@ def _be_copy(
         for end in unused:
             os.close(end)
         _be_quiet()
+        # A collection would touch, and so copy, every page that both processes share.
+        gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         with os.fdopen(question_end, "rb") as questions:
             while True:
