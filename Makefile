@@ -34,6 +34,7 @@ lint: install-test
 bench: install
 	$(BIN)/python integration/bench/run.py
 	$(BIN)/python integration/bench/profile_cost.py
+	$(BIN)/python integration/bench/large_profile.py --elements 1e7
 
 install: $(VENV)/.installed
 install-test: $(VENV)/.installed-test

@@ -98,6 +98,7 @@ def measure(program: str, extent: int, tiles_drawn: int | None) -> dict[str, Any
         "sweep_bytes": sweep_bytes,
         "profile_seconds": seconds,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "copy_peak_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
         "poison": None if found.poison is None else list(found.poison.fills),
         "confidence": None if found.confidence is None else found.confidence.describe().splitlines(),
     }
@@ -164,7 +165,8 @@ def show(console: Console, name: str, figures: dict[str, Any]) -> None:
     )
     console.print(
         f"profile     {figures['profile_seconds']:.2f} s, {figures['profile_seconds'] / plain:.1f} plain "
-        f"steps; peak {figures['peak_bytes'] / 1e9:.2f} GB resident",
+        f"steps; peak {figures['peak_bytes'] / 1e9:.2f} GB resident, of the process copy "
+        f"{figures['copy_peak_bytes'] / 1e9:.2f} GB",
         highlight=False,
     )
     console.print(f"poison      {', '.join(figures['poison'])}: outputs identical", highlight=False)

@@ -35,7 +35,16 @@ def test_profile_cost_reports_the_kernels_asked_for(tmp_path: Path) -> None:
     assert list(seconds) == ["S"]
     assert list(seconds["S"]) == ["MG", "FT"]
     for row in seconds["S"].values():
-        assert set(row) == {"step", "record", "sweep", "profile", "percent_of_run"}
+        assert set(row) - {"in_place_over_functional"} == {
+            "step",
+            "record",
+            "sweep",
+            "profile",
+            "percent_of_run",
+        }
         assert 0 < row["step"] < row["profile"]
         assert row["percent_of_run"] == 100 * row["profile"] / (1000 * row["step"])
+    assert seconds["S"]["MG"]["in_place_over_functional"] > 0
+    assert "in_place_over_functional" not in seconds["S"]["FT"]
     assert "of 1000 steps" in ran.stdout
+    assert "MG in place" in ran.stdout

@@ -3,17 +3,20 @@
 Padding counts for nothing: neither that of structured types nor that of extended precision is reproducible.
 What was an output is kept as a digest, so that long runs of large outputs need no memory.
 
-May import NumPy. Tests: ``tests/test_poison.py``.
+May import NumPy and `blocks`. Tests: ``tests/test_poison.py``.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from scr_critplugin.analysis.blocks import blocks
 
 _EXTENDED_PRECISION_BYTES = 10
 """Of the 12 or 16 bytes of an x87 number; the rest is padding."""
@@ -25,11 +28,11 @@ def digest_of(value: Any) -> tuple[str, bytes]:
     """Type with shape, in words, and a digest of every bit, of an array or a scalar."""
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
-        kind, chunks = f"{array.dtype}{list(array.shape)}", list(_chunks(array))
+        kind, chunks = f"{array.dtype}{list(array.shape)}", _chunks(array)
         if isinstance(value, np.ma.MaskedArray):
-            chunks += list(_chunks(np.ma.getmaskarray(value)))
+            chunks = chain(chunks, _chunks(np.ma.getmaskarray(value)))
     else:
-        kind, chunks = type(value).__name__, [_of_scalar(value)]
+        kind, chunks = type(value).__name__, iter([_of_scalar(value)])
     digest = hashlib.blake2b(digest_size=16)
     for chunk in chunks:
         digest.update(chunk)
@@ -69,7 +72,8 @@ def _chunks(array: NDArray[Any]) -> Iterator[Any]:
     elif array.dtype.hasobject:
         yield repr(array.tolist()).encode("utf-8", "surrogatepass")
     elif array.size and array.dtype.itemsize:
-        yield np.ascontiguousarray(_bytes_of(array))
+        for part in blocks(array):
+            yield np.ascontiguousarray(_bytes_of(part))
 
 
 def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:

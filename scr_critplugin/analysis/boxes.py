@@ -232,12 +232,13 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
     # ---- what autograd's ArrayBox lacks ----
 
     def __getitem__(self, index: Any) -> Any:
-        deciding = [] if isinstance(index, TracedArray) else list(_varying(index))
-        if deciding:
-            # They go along as arguments, which is recorded.
-            return getitem_where(self, _bare_index(index, getval), *deciding)
-        index = _bare_index(index)
         memory = self._memory
+        if not _is_plain(index):
+            deciding = [] if isinstance(index, TracedArray) else list(_varying(index))
+            if deciding:
+                # They go along as arguments, which is recorded.
+                return getitem_where(self, _bare_index(index, getval), *deciding)
+            index = _bare_index(index)
         if memory is None or not writes.is_basic(index):
             return _getitem(self, index)
         part = self._value[index]
@@ -357,6 +358,20 @@ class Flat:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return anp.ravel(self._array).__array__(dtype, copy)
+
+
+_PLAIN = frozenset((int, type(None), type(Ellipsis)))
+
+
+def _is_plain(index: Any) -> bool:
+    """True if there are only Python's integers in `index`, and slices: by far the most frequent case."""
+    for part in index if type(index) is tuple else (index,):
+        if type(part) is slice:
+            if not (type(part.start) in _PLAIN and type(part.stop) in _PLAIN and type(part.step) in _PLAIN):
+                return False
+        elif type(part) not in _PLAIN:
+            return False
+    return True
 
 
 def _taken_as_index(part: TracedArray) -> Any:

@@ -6,18 +6,19 @@ the process did before. So a copy of the process, made before the first call, fi
 from the one after the first step, where counters have moved on, with every floating-point element changed,
 and with integers changed too. Then it must compute the same as this process, bit for bit.
 
-May import NumPy, `process_copy`, `program` and the errors. Tests: ``tests/test_recurrence.py``.
+May import NumPy, `blocks`, `process_copy`, `program` and the errors. Tests: ``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from scr_critplugin.analysis.blocks import blocks, largest_finite
 from scr_critplugin.analysis.process_copy import Answer, ProcessCopy
-from scr_critplugin.analysis.program import Program, Results, State, is_traceable, results_of
+from scr_critplugin.analysis.program import AfterOthers, Program, Results, State, is_traceable
 from scr_critplugin.errors import ProfileError
 
 LIMIT = 60.0
@@ -39,8 +40,9 @@ def refuse_hidden_state(
     program: Program,
     start: State,
     after: State,
-    leaves_of_output: Iterable[Any] | None,
+    expected: Results,
     *,
+    with_output: bool,
     is_last: bool,
     seconds: float,
 ) -> tuple[str, ...]:
@@ -52,8 +54,8 @@ def refuse_hidden_state(
     ----------
     start, after : dict
         The states before and after the step.
-    leaves_of_output : iterable or None
-        The output after it; None if that was not run.
+    expected : list
+        Digests of `after`, and of the output after it if `with_output`.
     is_last : bool
         Whether the run is over after this step.
     seconds : float
@@ -61,23 +63,20 @@ def refuse_hidden_state(
     """
     if program.uncalled is None:
         return (f"{_SUBJECT} was not checked: this process cannot be copied",)
-    with_output = leaves_of_output is not None
-    expected = results_of(after, leaves_of_output or ())
-    generator = np.random.default_rng(0)
     # A run may be over after the first step: then from the start again.
-    moved = [_moved(state, generator) for state in (after, start)]
+    others = [after, start]
     if any(_is_integer_array(value) for value in start.values()):
         # Integers may be anything, so that a program may rightly fail, hang or crash with others.
-        question = (Program.after_others, [_shuffled(state) for state in moved], start, with_output)
+        question = (_after_shuffled, others, start, with_output)
         limit = max(SHORT_LIMIT, PATIENCE * seconds)
         _refuse_difference(expected, program.uncalled.answer(question, limit, apart=True))
     limit = max(LIMIT, PATIENCE * seconds)
-    answer = program.uncalled.answer((Program.after_others, moved, start, with_output), limit)
+    answer = program.uncalled.answer((_after_moved, others, start, with_output), limit)
     _refuse_difference(expected, answer)
     failures = answer.result.failures if answer.kind == "done" else (answer.words,)
     if failures:
         _refuse_failure(program, start if is_last else after, limit)
-    conclusive = answer.kind == "done" and len(failures) < len(moved)
+    conclusive = answer.kind == "done" and len(failures) < len(others)
     return () if conclusive else (f"{_SUBJECT} could not be checked: {failures[0]}",)
 
 
@@ -113,7 +112,22 @@ def _hidden(what: str, key: str | None) -> ProfileError:
     )
 
 
-# ---- other states ----
+# ---- the work in the copy: other states ----
+# They are made there one by one, and `others` is emptied, so that few large arrays are there at a time.
+
+
+def _after_moved(program: Program, others: list[State], start: State, with_output: bool) -> AfterOthers:
+    return program.after_others(_all_moved(others), start, with_output)
+
+
+def _after_shuffled(program: Program, others: list[State], start: State, with_output: bool) -> AfterOthers:
+    return program.after_others(map(_shuffled, _all_moved(others)), start, with_output)
+
+
+def _all_moved(states: list[State]) -> Iterator[State]:
+    generator = np.random.default_rng(0)
+    while states:
+        yield _moved(states.pop(0), generator)
 
 
 def _moved(state: State, generator: np.random.Generator) -> State:
@@ -126,9 +140,10 @@ def _moved_value(value: Any, generator: np.random.Generator) -> Any:
         return value
     moved = np.array(value)
     with np.errstate(all="ignore"):
-        size = np.max(np.abs(moved), initial=0.0, where=np.isfinite(moved)) or 1.0
-        change = CHANGE * generator.uniform(0.5, 1.0, moved.shape)
-        moved += np.where(moved == 0.0, size, moved) * change
+        size = largest_finite(moved) or 1.0
+        for part in blocks(moved):
+            change = CHANGE * generator.uniform(0.5, 1.0, part.shape)
+            part += np.where(part == 0.0, size, part) * change
     return moved if isinstance(value, np.ndarray) else type(value)(moved[()])
 
 

@@ -22,7 +22,7 @@ from scr_critplugin.analysis.foresight import Foresight, foresee
 from scr_critplugin.analysis.hidden import refuse_hidden_state
 from scr_critplugin.analysis.kinds import Kinds, record_kinds
 from scr_critplugin.analysis.period import LONGEST_PERIOD, PeriodSearch
-from scr_critplugin.analysis.program import Program, State
+from scr_critplugin.analysis.program import Program, State, results_of
 from scr_critplugin.analysis.recorder import Recorded, Recorder
 from scr_critplugin.analysis.structure import Structure
 
@@ -132,9 +132,11 @@ def record(program: Program, start: State, steps: int | None, *, validate: bool)
     """
     clock = time.perf_counter()
     after = program.advance(start)
-    output = program.outputs(after) if validate else None
+    results = results_of(after, program.outputs(after) if validate else ())
     seconds = time.perf_counter() - clock
-    warnings = refuse_hidden_state(program, start, after, output, is_last=steps == 1, seconds=seconds)
+    warnings = refuse_hidden_state(
+        program, start, after, results, with_output=validate, is_last=steps == 1, seconds=seconds
+    )
     recorder = Recorder(program, start, with_plain_output=validate)
     opening = _Opening(program, recorder, (start, after), steps, validate, seconds)
     if steps is not None and steps <= EACH:

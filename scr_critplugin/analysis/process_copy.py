@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import pickle
 import select
@@ -129,6 +130,8 @@ def _be_copy(
         for end in unused:
             os.close(end)
         _be_quiet()
+        # A collection would touch, and so copy, every page that both processes share.
+        gc.freeze()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         with os.fdopen(question_end, "rb") as questions:
             while True:
@@ -137,6 +140,8 @@ def _be_copy(
                     _answer_apart(work, question, limit, answer_end)
                 else:
                     _write(answer_end, _answer(work, question, limit))
+                # It may hold large arrays, and the next one may come late or never.
+                del question
     finally:
         # Also at the end of the questions, and on KeyboardInterrupt and SystemExit.
         os._exit(0)

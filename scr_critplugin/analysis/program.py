@@ -2,7 +2,7 @@
 
 The caller's arrays are never written to: plain and traced runs get copies.
 
-May import `boxes`, `masks`, `outside`, `process_copy`, `recording`, `tape` and the errors. Tests:
+May import `blocks`, `boxes`, `masks`, `outside`, `process_copy`, `recording`, `tape` and the errors. Tests:
 ``tests/test_dependence.py``, ``tests/test_outside.py``, ``tests/test_recurrence.py``.
 """
 
@@ -12,7 +12,7 @@ import hashlib
 import random
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from autograd.tracer import getval, isbox
 
 from scr_critplugin import analysis
 from scr_critplugin.analysis import outside
+from scr_critplugin.analysis.blocks import blocks
 from scr_critplugin.analysis.boxes import TracedArray
 from scr_critplugin.analysis.process_copy import ProcessCopy
 from scr_critplugin.analysis.ranks import current
@@ -45,13 +46,18 @@ _SCALARS = (np.generic, int, float, complex, bool, str, bytes)
 class TracedStep:
     """A recorded step: the `values` of the next state, and the nodes of those that were traced.
 
-    `written`: the variables whose memory the step wrote to in place.
+    `written`: the variables whose memory the step wrote to in place. `let_go` drops the values, which a tape
+    outlives.
     """
 
     tape: Tape
     values: State
     nodes: dict[str, DependenceNode]
     written: frozenset[str]
+
+    def let_go(self) -> None:
+        """Drop the values."""
+        self.values.clear()
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,11 @@ class TracedOutput:
     values: list[Any]
     nodes: list[DependenceNode]
     traced: list[Any]
+
+    def let_go(self) -> None:
+        """Drop the values."""
+        self.values.clear()
+        self.traced.clear()
 
 
 Results: TypeAlias = "list[tuple[str, str]]"
@@ -133,20 +144,27 @@ class Program:
         function, *arguments = question
         return function(self, *arguments)
 
-    def after_others(self, others: Sequence[State], state: State, with_output: bool) -> AfterOthers:
+    def after_others(self, others: Iterable[State], state: State, with_output: bool) -> AfterOthers:
         """What a step from `state` gives after one from another state, and the output if it counts.
 
         The other state is the first of `others` that the program can run from.
         """
-        failures = []
-        for other in others:
-            try:
-                self._run_from(other, with_output)
-            except Exception as error:
-                failures.append(f"{type(error).__name__}: {error}")
-            else:
-                break
+        failures: list[str] = []
+        others = iter(others)
+        # Not a loop: its variable would keep a large state.
+        while self._fails_from(next(others, None), with_output, failures):
+            pass
         return AfterOthers(tuple(failures), self._run_from(state, with_output))
+
+    def _fails_from(self, state: State | None, with_output: bool, failures: list[str]) -> bool:
+        """Whether the program fails from `state`: then `failures` get the reason. From None it does not."""
+        try:
+            if state is not None:
+                self._run_from(state, with_output)
+        except Exception as error:
+            failures.append(f"{type(error).__name__}: {error}")
+            return True
+        return False
 
     def _run_from(self, state: State, with_output: bool) -> Results:
         after = self.advance(state)
@@ -293,7 +311,8 @@ def _digest_of(value: Any) -> str:
     if array.dtype.kind == "O":
         described.update(repr(value).encode())
     else:
-        described.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        for part in blocks(array):
+            described.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
     return described.hexdigest()
 
 

@@ -1,6 +1,6 @@
 """One recorded step of a program, checked: the traced run is the plain one, and nothing is shared.
 
-May import `program`, `structure`, `tape` and the errors. Tests: ``tests/test_recurrence.py``.
+May import `blocks`, `program`, `structure`, `tape` and the errors. Tests: ``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from scr_critplugin.analysis.blocks import blocks, largest_finite
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep, is_traceable
 from scr_critplugin.analysis.structure import Structure, structure_of
 from scr_critplugin.analysis.tape import Tape
@@ -74,7 +75,10 @@ class Recorder:
         if number == 1:
             self.primitives = len(traced.tape.nodes)
         self._refuse_shared_memory(traced)
-        recorded = Recorded(traced, self._program.trace_output(after, number=number))
+        traced.let_go()
+        output = self._program.trace_output(after, number=number)
+        output.let_go()
+        recorded = Recorded(traced, output)
         self.sinks |= {sink for tape in recorded.tapes() for _, sink in tape.sinks}
         return recorded
 
@@ -110,11 +114,16 @@ def _refuse_other_results(plain: State, traced: TracedStep) -> None:
 
 def _close(one: Any, other: Any) -> bool:
     left, right = np.asarray(one), np.asarray(other)
-    if left.dtype.kind in "fc" and right.dtype.kind in "fc":
-        # Python's arithmetic on numbers and NumPy's may round differently.
-        largest = np.max(np.abs(left), initial=0.0, where=np.isfinite(left))
-        return bool(np.allclose(left, right, rtol=1e-9, atol=1e-12 * largest, equal_nan=True))
-    return bool(np.array_equal(left, right))
+    if left.dtype.kind not in "fc" or right.dtype.kind not in "fc":
+        return bool(np.array_equal(left, right))
+    if left.shape != right.shape:
+        return False
+    if all(map(np.array_equal, blocks(left), blocks(right))):
+        return True
+    # Python's arithmetic on numbers and NumPy's may round differently.
+    allowed = {"rtol": 1e-9, "atol": 1e-12 * largest_finite(left)}
+    parts = zip(blocks(left), blocks(right), strict=True)
+    return all(np.allclose(one, other, **allowed, equal_nan=True) for one, other in parts)
 
 
 def _sharing(values: State) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.analysis.windows import Places, Window, spread_over
 
 Line = tuple[bytes, str, Shape]
-"""Of one primitive: its digest, and its name and the shape of its result for messages."""
+"""Of one primitive: what is compared, without line ends; its name and its result's shape for messages."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ def structure_of(
     lines, after = _lines(step, tokens), _lines(output, tokens)
     whole = hashlib.blake2b(digest_size=16)
     for tape, tape_lines in ((step, lines), (output, after)):
-        whole.update(b"".join(digest for digest, _, _ in tape_lines))
+        whole.update(b"\n".join([compared for compared, _, _ in tape_lines]))
+        whole.update(b"\n\n")
         whole.update(repr([(name, node.position) for name, node in tape.roots.items()]).encode())
         whole.update(repr([(position, str(sink)) for position, sink in tape.sinks]).encode())
     whole.update(repr(sorted((name, node.position) for name, node in ends.items())).encode())
@@ -96,20 +97,29 @@ def _words(line: Line | None) -> str:
 
 
 def _lines(tape: Tape, tokens: _Tokens) -> tuple[Line, ...]:
-    return tuple(_line(node, tokens) for node in tape.nodes)
+    return tuple([_line(node, tokens) for node in tape.nodes])
 
 
 def _line(node: DependenceNode, tokens: _Tokens) -> Line:
-    parents = tuple(parent.position for parent in node.parents)
-    if node.call is None or node.row is None:
-        return _digest(repr((parents, node.shape)).encode()), "", node.shape
-    function = node.call.function
-    token: tuple[Any, ...] = (tokens.identity(function), node.call.argnums, node.steered, parents)
+    parents = [parent.position for parent in node.parents]
+    call, row = node.call, node.row
+    if call is None or row is None:
+        return _short(repr((parents, node.shape))), "", node.shape
+    token: tuple[Any, ...] = (tokens.identity(call.function), call.argnums, node.steered, parents)
     # What is loose is swept as one whole: neither the arguments' shapes nor any index matters.
-    if not node.loose and node.row.pull is not spread_over:
-        loose = {i for i, parent in zip(node.call.argnums, node.parents, strict=True) if parent.loose}
-        token += (node.shape, tokens.of_arguments(node.call, node.row, loose))
-    return _digest(repr(token).encode()), getattr(function, "__name__", repr(function)), node.shape
+    if not node.loose and row.pull is not spread_over:
+        loose = [i for i, parent in zip(call.argnums, node.parents, strict=True) if parent.loose]
+        token += (node.shape, tokens.of_arguments(call, row, loose))
+    return _short(repr(token)), tokens.name(call.function), node.shape
+
+
+def _short(text: str) -> bytes:
+    """The text itself, a tuple's, or a digest of a long one."""
+    data = text.encode()
+    return data if len(data) <= _LONGEST else b"long " + _digest(data).hex().encode()
+
+
+_LONGEST = 400
 
 
 def _digest(data: bytes) -> bytes:
@@ -124,6 +134,7 @@ class _Tokens:
 
     def __init__(self) -> None:
         self.held: dict[int, Any] = {}
+        self._names: dict[int, str] = {}
         self._contents: dict[int, tuple[np.ndarray[Any, Any], bytes]] = {}
 
     def identity(self, value: Any) -> int:
@@ -131,17 +142,27 @@ class _Tokens:
         self.held[id(value)] = value
         return id(value)
 
+    def name(self, function: Any) -> str:
+        """Name of `function` for messages."""
+        if id(function) not in self._names:
+            self._names[id(function)] = getattr(function, "__name__", None) or repr(function)
+        return self._names[id(function)]
+
     def of_arguments(self, call: Call, row: Row, loose: Container[int]) -> tuple[Any, ...]:
         """Token of all arguments but the `loose` ones; numbers count only where the rule looks at values."""
-        positional = tuple(
-            "loose" if i in loose else self._of(argument, values=i in row.values or i not in row.data)
-            for i, argument in enumerate(call.args)
-        )
-        named = tuple(
-            (name, self._of(value, values=row.values is not NONE))
-            for name, value in sorted(call.kwargs.items())
-        )
-        return positional + named
+        found: list[Any] = []
+        for i, argument in enumerate(call.args):
+            if i in loose:
+                found.append("loose")
+            elif type(argument) is Shaped:
+                found.append(("shaped", argument.shape))
+            elif type(argument) is Window:
+                found.append((*argument.token(), argument.whole))
+            else:
+                found.append(self._of(argument, values=i in row.values or i not in row.data))
+        for name, value in sorted(call.kwargs.items()) if call.kwargs else ():
+            found.append((name, self._of(value, values=row.values is not NONE)))
+        return tuple(found)
 
     def _of(self, argument: Any, *, values: bool) -> Any:
         if isinstance(argument, np.generic):
@@ -154,7 +175,7 @@ class _Tokens:
         if isinstance(argument, Window):
             return (*argument.token(), argument.whole)
         if isinstance(argument, Shaped):
-            return ("shaped", str(argument.shape))
+            return ("shaped", argument.shape)
         if isinstance(argument, np.ndarray):
             return (argument.dtype.str, argument.shape, self._content(argument) if values else b"")
         if isinstance(argument, slice):

@@ -447,7 +447,7 @@ def states_of(
     """
     shapes = {name: np.shape(value) for name, value in start.items() if is_traceable(value)}
     sampling = _Sampling(shapes, tiles, np.random.default_rng(seed))
-    rest = _Rest(window)
+    rest = _Rest(window, shapes)
     if window.steps is None:
         cycle = _one_cycle(window)
         needed = functools.reduce(_joined, sampling.around(cycle))
@@ -505,9 +505,9 @@ def _of_given_steps(sampling: _Sampling, window: Window, rest: _Rest) -> tuple[G
 class _Rest:
     """What is read, and what is kept to the end, by sweeps in full if these have a short form as runs."""
 
-    def __init__(self, window: Window) -> None:
-        self._read = _Fold(window, Sweeper.accessed, with_output=True)
-        self._kept = _Fold(window, Sweeper.carried, with_output=False)
+    def __init__(self, window: Window, shapes: Shapes) -> None:
+        self._read = _Fold(window, shapes, Sweeper.accessed, with_output=True)
+        self._kept = _Fold(window, shapes, Sweeper.carried, with_output=False)
         self._taken: set[str] = set()
 
     @property
@@ -546,9 +546,15 @@ class _Fold:
     """One sweep on runs, carried backward from step to step, as `recurrence` does with masks."""
 
     def __init__(
-        self, window: Window, pull: Callable[[Sweeper, list[Seed]], Sets], *, with_output: bool
+        self,
+        window: Window,
+        shapes: Shapes,
+        pull: Callable[[Sweeper, list[Seed]], Sets],
+        *,
+        with_output: bool,
     ) -> None:
         self.settled = False
+        self._shapes = shapes
         self._is_periodic = window.period is not None
         self._is_endless = window.steps is None
         self._pull = pull
@@ -587,7 +593,9 @@ class _Fold:
             self._after_phase[phase] = wanted
         if self.settled:
             return self._before_phase[phase]
-        before = self._pull(Sweeper(recorded.step.tape, only_runs=True), _seeds(recorded.step, wanted))
+        before = self._pull(
+            Sweeper(recorded.step.tape, only_runs=True), _seeds(recorded.step, wanted, self._shapes)
+        )
         self._before_phase[phase] = before
         return before
 
@@ -596,11 +604,11 @@ def _set(states: NDArray[np.uint8], runs: Runs, state: ElementState) -> None:
     states[runs.on(states.shape)] = state
 
 
-def _seeds(traced: TracedStep, wanted: Sets) -> list[Seed]:
+def _seeds(traced: TracedStep, wanted: Sets, shapes: Shapes) -> list[Seed]:
     seeds: list[Seed] = []
     for name, node in traced.nodes.items():
         known = wanted.get(name)
-        if known is None or (known and node.shape != np.shape(traced.values[name])):
+        if known is None or (known and node.shape != shapes.get(name)):
             seeds.append((node, everything(node.shape)))
         elif known:
             seeds.append((node, known))

@@ -79,6 +79,8 @@ class Trials:
             self.expected.append(_outputs(program, state))
             longest = max(longest, time.process_time() - clock)
         self._limit = SLOWER * longest + SLACK_SECONDS
+        # Large, perhaps.
+        del state
         self.refuse_if_not_repeatable("between two runs from the same state")
 
     def difference(self, state: State) -> str | None:

@@ -11,6 +11,7 @@ May import NumPy, `calls` and `masks`. Tests: ``tests/test_inplace.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,8 +126,12 @@ def window_of(view: NDArray[Any], flat: NDArray[Any]) -> Region:
     """
     item = flat.itemsize
     distance = view.__array_interface__["data"][0] - flat.__array_interface__["data"][0]
-    offset, inside = divmod(distance, item)
-    strides = tuple(s if n > 1 else 0 for n, s in zip(view.shape, view.strides, strict=True))
+    if view.itemsize == item:
+        window = _window(distance, view.shape, view.strides, item)
+        if window is not None:
+            return window
+    inside = distance % item
+    strides = _used(view.shape, view.strides)
     if view.itemsize > item or item % view.itemsize or inside % view.itemsize:
         raise ProfileError(
             f"a view of dtype {view.dtype} into an array of dtype {flat.dtype} cannot be traced. Copy the "
@@ -136,8 +141,21 @@ def window_of(view: NDArray[Any], flat: NDArray[Any]) -> Region:
         inner = Window(distance, view.shape, strides, True, False).places()
         return Places(inner // item, False)
     steps = tuple(stride // item for stride in strides)
-    distinct = _distinct(view.shape, steps)
-    return Window(offset, view.shape, steps, view.itemsize == item, distinct, inside > 0)
+    return Window(distance // item, view.shape, steps, False, _distinct(view.shape, steps), inside > 0)
+
+
+@lru_cache(maxsize=4096)
+def _window(distance: int, shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> Window | None:
+    """The window of whole elements, of `item` bytes each, if it is one. The same in every step."""
+    strides = _used(shape, strides)
+    if distance % item or any(stride % item for stride in strides):
+        return None
+    steps = tuple(stride // item for stride in strides)
+    return Window(distance // item, shape, steps, True, _distinct(shape, steps))
+
+
+def _used(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(stride if extent > 1 else 0 for extent, stride in zip(shape, strides, strict=True))
 
 
 def _distinct(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
