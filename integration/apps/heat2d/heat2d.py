@@ -1,7 +1,6 @@
 """A heat equation in two dimensions as one writes it with NumPy: in place, with ghost cells and a work array.
 
-``setup()`` is what ``scr_crit profile`` takes. Every hundredth step the plate is heated by ``source``; ``residual``
-holds the last residual.
+``setup()`` is what ``scr_crit profile`` takes. Every hundredth step the plate is heated by ``source``.
 
 May import NumPy. Tests: ``integration/apps/heat2d/test_heat2d.py``.
 """
