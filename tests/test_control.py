@@ -133,7 +133,7 @@ WAYS_OUT: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "print": ("text", lambda x: print(x[0], end="")),
     "tolist": ("attribute tolist", lambda x: x[:2].tolist()),
     "item": ("attribute item", lambda x: x[0].item()),
-    "nonzero": ("unknown primitive nonzero", lambda x: len(np.nonzero(x[:2] > 1.0)[0])),
+    "nonzero": ("argument of nonzero", lambda x: len(np.nonzero(x[:2] > 1.0)[0])),
 }
 
 

@@ -128,7 +128,8 @@ BY_KIND: dict[str, Callable[[Any], Any]] = {
     "attribute tolist": lambda x: x[:1].tolist(),
     "argument of roll": lambda x: anp.roll(TABLE * 1.0, anp.argmax(x[:1])),
     "argument of __getitem__": lambda x: x[:1][x[:1] > 0],
-    "unknown primitive nonzero": lambda x: anp.nonzero(x[:1]),
+    "argument of nonzero": lambda x: anp.nonzero(x[:1]),
+    "unknown primitive unique": lambda x: anp.unique(x[:1]),
     "errors of inv": lambda x: anp.linalg.inv(anp.reshape(x[:1], (1, 1))),
     "untraced __new__": lambda x: anp.int64(x[0]),
 }

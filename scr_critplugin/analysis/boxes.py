@@ -35,7 +35,7 @@ from scr_critplugin.errors import ProfileError
 
 _METADATA = {"nbytes", "itemsize", "strides", "flags"}
 _WITH_OUT = (
-    *("all", "any", "argmax", "argmin", "clip", "compress", "cumprod", "cumsum", "max", "mean", "min"),
+    *("all", "any", "argmax", "argmin", "clip", "cumprod", "cumsum", "max", "mean", "min"),
     *("prod", "ptp", "round", "std", "sum", "take", "trace", "var"),
 )
 """Methods with a parameter `out`, which NumPy has as functions too."""
@@ -77,6 +77,13 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
             return self._view(part)
         self._leave("array")
         return part.copy()
+
+    def is_steered_view(self) -> bool:
+        """True if NumPy would have made a view, at a place that the state decides; this is a copy."""
+        node = self._node
+        if self._memory is not None or not isinstance(node, DependenceNode) or not node.steered:
+            return False
+        return node.call is not None and node.call.function in (getitem_where.fun, ArrayBox.__getitem__.fun)
 
     def give_back(self) -> None:
         """Nothing that cannot be followed holds the memory any longer."""
@@ -180,6 +187,8 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         index, steered = written_index(index, "argument of __setitem__")
+        if isinstance(value, TracedArray) and isinstance(value._node, DependenceNode):
+            value._node.tape.finish(value)
         writes.assign(self, index, value, steered=steered)
 
     def fill(self, value: Any) -> None:
@@ -230,6 +239,22 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         )
 
     # ---- what autograd's ArrayBox lacks ----
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis; may be set, as in NumPy, where no copy is needed for that."""
+        return np.shape(getval(self._value))
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        part = self._value.view()
+        part.shape = shape
+        if self._memory is None:
+            self._recorded = anp.reshape(self, shape)._node
+        self._value, self._seen = part, -1  # type: ignore[misc]
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(anp.any(anp.equal(self, item)))
 
     def __getitem__(self, index: Any) -> Any:
         memory = self._memory
@@ -310,6 +335,10 @@ class TracedArray(ArrayBox):  # type: ignore[misc]
         if reflected is not None and not isinstance(other, (ArrayBox, np.ndarray)):
             return reflected(self)
         return anp.matmul(self, other)
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """The elements for which the condition holds; the function has it first."""
+        return np.compress(condition, self, axis=axis, **({} if out is None else {"out": out}))
 
     def dot(self, other: Any, out: Any = None) -> Any:
         """Dot product."""

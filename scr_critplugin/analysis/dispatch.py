@@ -124,6 +124,16 @@ def _block(nest: Any) -> Any:
     return joined(nest, -depth)
 
 
+def _where(condition: Any, *choices: Any) -> Any:
+    return anp.where(condition, *choices) if choices else anp.nonzero(condition)
+
+
+def _nan_to_num(x: Any, copy: bool = True, **kwargs: Any) -> Any:
+    if copy or not isinstance(x, TracedArray) or not np.ndim(getval(x)):
+        return anp.nan_to_num(x, **kwargs)
+    return _put_into(x, anp.nan_to_num(x, **kwargs))
+
+
 def _depth_and_axes(nest: Any) -> tuple[int, int]:
     if not isinstance(nest, list):
         return 0, np.ndim(getval(nest))
@@ -140,8 +150,12 @@ _REWRITTEN = {
     np.select: _select,
     np.choose: _choose,
     np.block: _block,
+    np.nan_to_num: _nan_to_num,
+    np.dstack: anp.dstack,
+    np.where: _where,
 }
-"""Functions that autograd does not follow: it looks for traced arguments at top level only."""
+"""Functions that autograd does not follow: it looks for traced arguments at top level only, and for none that
+are written to."""
 
 
 class Joining:
@@ -234,6 +248,11 @@ def _in_place(name: str, function: Callable[..., Any]) -> Callable[[Any, Any], A
         if not isinstance(self._value, np.ndarray) or not self._value.size:
             # Numbers do not change, and there is nothing to change in an empty array.
             return function(self, other)
+        if self.is_steered_view():
+            # The tail of the statement `a[k : k + 2] += x` is the write, to a place that is steered.
+            tape, result = self._node.tape, function(self, other)
+            tape.begin(result)
+            return result
         return getattr(np, name)(self, other, out=self)
 
     return operate

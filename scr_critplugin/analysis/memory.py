@@ -170,18 +170,27 @@ def memory_of(value: NDArray[Any], node: DependenceNode) -> tuple[NDArray[Any], 
     if memory is not None and (function not in ACCUMULATORS or value is not owner):
         if node.steered or (node.row is not None and not node.row.known):
             # Another value of the state would show another part: to be read only, and as it is now.
-            return value.copy(), None
+            return _without_memory(value.copy(), tape), None
         return value, memory
+    if id(owner) in tape.without_memory:
+        return value, None
     from_sequence = function is autograd.builtins.container_take.fun
     if value is not owner or not _is_compact(owner):
         # A view of a temporary that nobody else holds.
         if from_sequence:
+            _without_memory(owner, tape)
             return value, None
         owner = value = np.array(value)
     memory = tape.memories[id(owner)] = Memory(owner, node)
     if from_sequence:
         tape.kept.append(memory)
     return value, memory
+
+
+def _without_memory(owner: NDArray[Any], tape: Tape) -> NDArray[Any]:
+    """`owner`, of which no view can be written to either."""
+    tape.without_memory[id(owner)] = owner
+    return owner
 
 
 def whole_window(memory: Memory, view: NDArray[Any]) -> Region:

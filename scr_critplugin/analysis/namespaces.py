@@ -18,7 +18,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import isbox
 
-from scr_critplugin.analysis.writes import CHANGING, holds_traced
+from scr_critplugin.analysis.writes import CHANGING, holds_traced, note_errors_of_cast
 
 Constant = Callable[[Any], Any]
 
@@ -119,6 +119,7 @@ def _converting(member: Callable[..., Any], name: str) -> Callable[..., Any]:
         if isbox(value):
             return traced(value, *args, **kwargs)
         if holds_traced(value):
+            note_errors_of_cast(value, np.dtype(kwargs.get("dtype", args[0] if args else None)))
             return anp.array(value, *args, **kwargs)
         return member(value, *args, **kwargs)
 

@@ -57,6 +57,7 @@ def recording(
         )
         with products_recorded(), stand_ins.around(users):
             yield tape, lambda name, value: new_box(value, trace, tape.root(name, value))
+            tape.refuse_if_unfinished()
     finally:
         tape.closed = True
         trace_stack.top = top

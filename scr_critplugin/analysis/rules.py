@@ -351,6 +351,8 @@ def _between_given_bounds(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
 _add(Row(structured.looked_up, data=_PAIR, whole=True), np, "searchsorted")
 # Bins that are no steps up or down raise, so traced ones steer.
 _add(Row(pulls.elementwise, data=FIRST, whole=True), np, "digitize")
+# How many places there are hangs on the values, so these steer.
+_add(Row(pulls.dense, data=NONE, many_results=True, whole=True), np, "nonzero flatnonzero argwhere")
 _add(Row(structured.membership, data=_PAIR, whole=True), np, "isin")
 _add(Row(structured.binned_weights, data=range(1, 2), values=FIRST), np, "bincount")
 _add(

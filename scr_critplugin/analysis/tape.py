@@ -86,11 +86,15 @@ class Tape:
         """Puts a traced array around a value that comes from elsewhere; set by `boxes.recording`."""
         self.memories: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Memories of traced arrays by the identity of the array that owns the elements (see `memory`)."""
+        self.without_memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        """Arrays that own elements and cannot be written to, nor can views of them, by identity."""
         self.kept: list[Any] = []
         """Memories that must not be forgotten before the tape is."""
         self.indices = Copies()
         """Copies of untraced arguments whose values matter."""
         self.values = Values(self.memories) if keeps_values else None
+        self._unfinished: Any = None
+        self._begun_at = ""
 
     def root(self, name: str, value: Any) -> DependenceNode:
         """A node for the state variable `name`."""
@@ -149,9 +153,29 @@ class Tape:
         for untraced in self.warnings.values():
             untraced.warn()
 
+    def begin(self, result: Any) -> None:
+        """Remember that `result` is still to be written to where its operand was a view of."""
+        self._unfinished = result
+        self._begun_at = _place(_user_frame())
+
+    def finish(self, result: Any) -> None:
+        """Note that `result` is about to be written."""
+        if result is self._unfinished:
+            self._unfinished = None
+
+    def refuse_if_unfinished(self) -> None:
+        """Raise if something else comes before the result of `begin` is written."""
+        if self._unfinished is not None:
+            raise ProfileError(
+                "in-place arithmetic on a view at a place that the state decides cannot be followed at "
+                f"{self._begun_at}, unless it is one statement on the array (a[k:m] += x). Write it so"
+            )
+
     def enter(self, node: DependenceNode) -> int:
         """Append `node`; its position."""
         self.refuse_if_closed()
+        if self._unfinished is not None:
+            self.refuse_if_unfinished()
         self.nodes.append(node)
         return len(self.nodes) - 1
 

@@ -93,9 +93,27 @@ def assign(target: Any, index: Any, value: Any, *, steered: bool) -> None:
     else:
         window = whole_window(memory, shown)
         region = Places(np.asarray(window.places()[index]), window.whole, window.inside)
+    note_errors_of_cast(value, shown.dtype)
     source = source_of(value)
     memory.writable(shown)[index] = source[0]
     memory.write(spread if steered else store, region, [source])
+
+
+def note_errors_of_cast(value: Any, dtype: np.dtype[Any]) -> None:
+    """Record that numbers leave the data flow that NumPy would not take as `dtype` if they were others.
+
+    A single number, alone or in a list, goes through Python's ``int``, which raises on NaN and on what is too
+    large; the elements of an array do not.
+    """
+    if dtype.kind not in "iu":
+        return
+    if isinstance(value, (list, tuple)):
+        for member in value:
+            note_errors_of_cast(member, dtype)
+    elif isbox(value) and isinstance(value._node, DependenceNode):
+        number = getval(value)
+        if not isinstance(number, np.ndarray) and not np.can_cast(np.result_type(number), dtype):
+            value._node.tape.leave(value._node, "errors of __setitem__")
 
 
 def is_basic(index: Any) -> bool:
@@ -267,7 +285,9 @@ def change(
     shown = target._value
     position, name = CHANGING[function]
     named = name in options
-    source = source_of(options[name] if named else arguments[position - 1])
+    values_given = options[name] if named else arguments[position - 1]
+    note_errors_of_cast(values_given, shown.dtype)
+    source = source_of(values_given)
 
     def call(array: NDArray[Any], values: Any) -> None:
         if named:
