@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 _STEERING = frozenset(["bool", "int", "float", "complex", "index", "round", "text", "hash"])
+_AS_NUMBERS = frozenset(["attribute item", "attribute tolist"])
 _ARGUMENT = "argument of "
 _OF_WRITES = ("__setitem__", ".at")
 
@@ -43,6 +44,11 @@ class Place:
         if self.kind.startswith(_ARGUMENT):
             return not self.kind.endswith(_OF_WRITES)
         return self.kind in _STEERING
+
+    @property
+    def decides(self) -> bool:
+        """True if the program holds the value itself, and may go on otherwise in a step with another one."""
+        return self.kind in _STEERING or self.kind in _AS_NUMBERS
 
 
 class Outcomes:

@@ -22,6 +22,7 @@ from scr_critplugin.analysis import tiles as sampling
 from scr_critplugin.analysis.branches import Branch
 from scr_critplugin.analysis.collection import seldom_collecting
 from scr_critplugin.analysis.findings import Found, Repetition, provenance_of, together
+from scr_critplugin.analysis.foresight import NEAR
 from scr_critplugin.analysis.gradient import Gradient, gradient, united_gradients, with_magnitudes
 from scr_critplugin.analysis.history import record
 from scr_critplugin.analysis.options import Options
@@ -294,6 +295,9 @@ def _checked(program: Program, starts: Sequence[State], found: Sequence[Found], 
         perturbation = united_perturbations(reports)
         variables = widened(variables, perturbation.contradictions)
     if options.validates:
+        if options.steps is None and any(place.decides for place in program.observed.fed):
+            # Steps that were not recorded may decide otherwise: near ones are at least run.
+            swept = max(swept, NEAR)
         variables, poison = _poisoned(program, starts, variables, swept, doubtful, options.seed)
     return _Checked(variables, poison, magnitudes, perturbation)
 

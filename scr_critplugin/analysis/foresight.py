@@ -187,6 +187,10 @@ def foreseen(
 
 
 def _is_counter(before: Any, after: Any) -> bool:
-    integers = (int, np.integer)
-    both = isinstance(before, integers) and isinstance(after, integers)
-    return both and not isinstance(before, bool) and int(before) != int(after)
+    return _is_integer(before) and _is_integer(after) and int(before) != int(after)
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "iu"
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -142,6 +142,9 @@ def record(program: Program, start: State, steps: int | None, *, validate: bool)
     if steps is not None and steps <= EACH:
         return opening.each(None, warnings)
     search, foresight = opening.search()
+    if steps is not None and not program.agree(not any(place.decides for place in recorder.sinks)):
+        # Steps that were not recorded may decide otherwise, and only running them tells.
+        return opening.each(False, warnings)
     goes_on = search.period is not None and foresight.goes_on(search.digests)
     if search.period is not None and (goes_on if steps is None else program.agree(goes_on)):
         return opening.periodic(search, warnings + _unknown(foresight), None)
