@@ -145,7 +145,8 @@ def profile(
         map is for a checkpoint at any of them.
     steps : int, optional
         Number of steps, at least 1, from the checkpoint to the end of the run. The output counts after each
-        of them. None: for a run of any length of at least one step. The structure of the step must then be
+        of them; where values decide, each is recorded. None: for a run of any length of at least one step. The
+        structure of the step must then be
         the same in two successive steps, or repeat with a period of at most 8 steps, or be one of at most 8
         kinds that a step counter chooses from (``if it % 100 == 0``), each within the first 200 steps. Masks
         are swept to their fixed point; they hold for a checkpoint after any of the steps of a period, and for
@@ -161,7 +162,8 @@ def profile(
         all that may be selected. Values that leave otherwise (into functions unknown here, as arrays, as the
         index of a write) count in either case.
     validate : "poison" or None
-        Overwrite the uncritical elements, run the steps that were swept, and compare the outputs bit for bit;
+        Overwrite the uncritical elements, run the steps that were swept (and near ones, where values decide),
+        and compare the outputs bit for bit;
         at every point, with the united map. Elements whose poison shows become critical; `Profile.poison`
         tells. One state a point is kept for that.
     engine : "dependence", "gradient" or "perturbation"
@@ -275,7 +277,9 @@ class _Checked:
     perturbation: PerturbationReport | None
 
 
-def _checked(program: Program, starts: Sequence[State], found: Sequence[Found], options: Options) -> _Checked:
+def _checked(
+    program: ObservedProgram, starts: Sequence[State], found: Sequence[Found], options: Options
+) -> _Checked:
     """Unite what was found at the points, and take out of the map what a check contradicts at any of them."""
     variables = united([each.variables for each in found])
     swept = max(each.swept for each in found)
