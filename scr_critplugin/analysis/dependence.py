@@ -145,8 +145,8 @@ def profile(
         map is for a checkpoint at any of them.
     steps : int, optional
         Number of steps, at least 1, from the checkpoint to the end of the run. The output counts after each
-        of them; where values decide, each is recorded. None: for a run of any length of at least one step. The
-        structure of the step must then be
+        of them; where values decide, each is recorded. None: for a run of any length of at least one step.
+        The structure of the step must then be
         the same in two successive steps, or repeat with a period of at most 8 steps, or be one of at most 8
         kinds that a step counter chooses from (``if it % 100 == 0``), each within the first 200 steps. Masks
         are swept to their fixed point; they hold for a checkpoint after any of the steps of a period, and for
