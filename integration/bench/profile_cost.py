@@ -38,6 +38,8 @@ from scr_critplugin.analysis.program import Program, checked_state
 
 RUN = 1000
 """Steps of the run that a profile is compared with."""
+LEAST_SECONDS = 0.05
+"""Timers of processor time may be coarse."""
 RATIOS = ("record", "sweep", "profile")
 
 
@@ -74,11 +76,20 @@ def _medians(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, 
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(repeats + 1):
         for name, work in works.items():
-            begin = _processor_seconds()
-            work()
+            spent = _seconds_of(work)
             if turn:  # the first turn warms up
-                seconds[name].append(_processor_seconds() - begin)
+                seconds[name].append(spent)
     return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def _seconds_of(work: Callable[[], object]) -> float:
+    """Of one call; of short work, the mean of as many as the clock needs."""
+    begin, calls, spent = _processor_seconds(), 0, 0.0
+    while spent < LEAST_SECONDS:
+        work()
+        calls += 1
+        spent = _processor_seconds() - begin
+    return spent / calls
 
 
 def _processor_seconds() -> float:
