@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import State, copied, critical, truth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy import empty as imported_by_name
@@ -15,47 +16,11 @@ from numpy import empty as imported_by_name
 from scr_critplugin.analysis import profile
 from scr_critplugin.errors import ProfileError
 
-State = dict[str, Any]
-Function = Callable[[State], Any]
 N = 6
 
 
 def start() -> State:
     return {name: np.linspace(0.3, 1.7, N) + 0.1 * i for i, name in enumerate("abc")}
-
-
-def copied(state: State) -> State:
-    return {name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in state.items()}
-
-
-def outputs(step: Function, state: State, output: Function, steps: int) -> list[bytes]:
-    found = []
-    for _ in range(steps):
-        given_state = copied(state)
-        result = step(given_state)
-        state = given_state if result is None else result
-        found.append(np.asarray(output(copied(state))).tobytes())
-    return found
-
-
-def truth(step: Function, state: State, output: Function, steps: int) -> dict[str, set[int]]:
-    """The elements that change the output when they are replaced, found one by one."""
-    expected = outputs(step, state, output, steps)
-    matter: dict[str, set[int]] = {}
-    for name in state:
-        matter[name] = set()
-        for place in range(np.size(state[name])):
-            for value in (0.0, -2.0, 1e3, 0.77):
-                changed = copied(state)
-                changed[name].reshape(-1)[place] = value
-                if outputs(step, changed, output, steps) != expected:
-                    matter[name].add(place)
-    return matter
-
-
-def critical(step: Function, state: State, output: Function, **options: Any) -> Any:
-    found = profile(step, state, output, **options)
-    return {name: {int(i) for i in np.flatnonzero(found.map[name].critical)} for name in found.map}
 
 
 # ---- one construct each: the mask is exactly what brute force finds ----
