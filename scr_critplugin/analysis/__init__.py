@@ -1,11 +1,25 @@
 """Analysis of programs: finds the element states that a criticality map holds.
 
-`profile` is the dependence engine for NumPy programs, functional or in place. It is built as autograd is: a
-small tape (`tape`, `boxes`), memory that can be written to (`memory`, `writes`, `windows`), a
-sweep (`sweep`), and rules in a table (`rules`, `pulls`). What it finds is checked by running on from altered
-states (`trials`): all uncritical elements at once (`poison`), or sampled ones (`perturbation`). Analysis
-never opens a checkpoint file. Tests: ``tests/test_dependence*.py``, ``tests/test_inplace.py``,
-``tests/test_poison.py``, ``tests/test_perturbation.py``.
+`profile` is the dependence engine for NumPy programs, functional or in place, on one rank or several. It
+never opens a checkpoint file. Modules by what they are for, each group using those above it only:
+
+* **Rules**: `masks`, `calls`; how masks are pulled back (`pulls`, `moves`, `structured`, `ufunc_methods`,
+  `sparse_products`, `windows`), and the table (`rules`).
+* **Recording**: the `tape`; arrays that record (`boxes`, `dispatch`), their `memory` and what is written to
+  it (`writes`, and `values` for derivatives); NumPy as the program's modules see it (`namespaces`, `reach`,
+  `stand_ins`, `opaque`); where values leave the data flow (`departures`); `recording` switches all of it on.
+* **Ranks**: `ranks`, `mailbox`, `communication`, `crossings`, `methods`, `operations`, `buffers`, `parcels`.
+* **The program**: its plain and recorded runs (`program`, `outside`, `blocks`), what it hides (`hidden`,
+  `process_copy`), how its steps repeat (`structure`, `period`, `counters`, `paths`, `kinds`, `foresight`),
+  and the steps to sweep (`recorder`, `history`).
+* **Sweeping**: over one tape (`sweep`), over steps (`recurrence`), over a sample (`runsets`, `sparse`,
+  `hulls`, `tiles`); what feeds `sinks`.
+* **Derivatives**: `cotangents`, `compositions`, `adjoints`, `memory_adjoints`, `gradient`.
+* **Checks**: runs from altered states (`bits`, `fills`, `replacements`, `trials`), all uncritical elements at
+  once (`poison`, `bisection`) or sampled ones (`perturbation`).
+* **Profiles**: several points and inputs (`union`, `branches`), `options`, `findings`, `dependence`.
+
+Tests: ``tests/test_dependence*.py``, ``tests/test_inplace*.py``, and those that the modules name.
 """
 
 from scr_critplugin.analysis.branches import Branch

@@ -146,9 +146,9 @@ def profile(
     steps : int, optional
         Number of steps, at least 1, from the checkpoint to the end of the run. The output counts after each
         of them; where values decide, each is recorded. None: for a run of any length of at least one step.
-        The structure of the step must then be
-        the same in two successive steps, or repeat with a period of at most 8 steps, or be one of at most 8
-        kinds that a step counter chooses from (``if it % 100 == 0``), each within the first 200 steps. Masks
+        The structure of the step must then be the same in two successive steps, or repeat with a period of at
+        most 8 steps, or be one of at most 8 kinds that a step counter chooses from (``if it % 100 == 0``),
+        each within the first 200 steps. Masks
         are swept to their fixed point; they hold for a checkpoint after any of the steps of a period, and for
         kinds of steps in any order. So they do for more than 8 steps of such kinds: the map may then keep
         more than just this many steps need.
@@ -163,9 +163,8 @@ def profile(
         index of a write) count in either case.
     validate : "poison" or None
         Overwrite the uncritical elements, run the steps that were swept (and near ones, where values decide),
-        and compare the outputs bit for bit;
-        at every point, with the united map. Elements whose poison shows become critical; `Profile.poison`
-        tells. One state a point is kept for that.
+        and compare the outputs bit for bit; at every point, with the united map. Elements whose poison shows
+        become critical; `Profile.poison` tells. One state a point is kept for that.
     engine : "dependence", "gradient" or "perturbation"
         The element states are those of structural dependence. "gradient" also pulls random cotangents back
         through the steps that were swept, and reports magnitudes, in `Profile.gradient` and in the map.
@@ -196,19 +195,18 @@ def profile(
     ------
     ProfileError
         The state or what step or output return is not as described; several inputs do not have the same
-        variables; a write cannot be followed; the step
-        computes something else when traced; state variables share memory that is written to;
-        its structure changes from step to step and `steps` is None; it does
-        not repeat itself. Exceptions of `step` and `output` themselves pass through unchanged.
+        variables; a write cannot be followed; the step computes something else when traced, keeps something
+        outside the state, or does not repeat itself; state variables share memory that is written to; its
+        structure changes from step to step and `steps` is None. Exceptions of `step` and `output` themselves
+        pass through unchanged.
 
     Notes
     -----
     The map holds for runs that take the same branches as the recorded steps; `Profile.sinks` lists where
     values decide, `Profile.branches` where they decided differently between recorded steps, points or inputs.
     What a side that none of them took would depend on is not in the map: give inputs and points that take it.
-    Seen are decisions on traced values. Those on values that the state keeps untraced (a step counter that is
-    a Python integer), or that the program took out before it decided on them (``float(x) > 0``,
-    ``x.tolist()``), cannot be seen.
+    Seen are decisions on traced values and on integers of the state; those on values that the program took out
+    before it decided on them (``float(x) > 0``, ``x.tolist()``) are sinks, but how they went is not compared.
 
     States of the elements that are not critical: *dead* if no primitive computes with it and a
     later state of the window no longer holds it; *unused* if it belongs to a variable that no primitive takes
