@@ -205,8 +205,8 @@ def profile(
     The map holds for runs that take the same branches as the recorded steps; `Profile.sinks` lists where
     values decide, `Profile.branches` where they decided differently between recorded steps, points or inputs.
     What a side that none of them took would depend on is not in the map: give inputs and points that take it.
-    Seen are decisions on traced values and on integers of the state; those on values that the program took out
-    before it decided on them (``float(x) > 0``, ``x.tolist()``) are sinks, but how they went is not compared.
+    Seen are decisions on traced values and on integers of the state; those on values that the program took
+    out before (``float(x) > 0``, ``x.tolist()``) are sinks, but how they went is not compared.
 
     States of the elements that are not critical: *dead* if no primitive computes with it and a
     later state of the window no longer holds it; *unused* if it belongs to a variable that no primitive takes
