@@ -1,15 +1,18 @@
-"""Fixtures of the C core's tests, and the helper modules beside them made importable.
+"""Fixtures of several tests, and the helper modules beside them made importable.
 
 pytest's importlib mode leaves test folders off the path, so the helpers would not be found.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import core_build
 from core_library import Core
+
+HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +50,17 @@ def ram_path() -> Iterator[Path]:
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="scr_crit_test.", dir=base) as folder:
         yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def run_ranks(mpiexec: list[str]) -> Any:
+    """Run a script on several ranks; the JSON objects that it prints, one a line."""
+    pytest.importorskip("mpi4py", reason="no mpi4py: pip install 'scr_critplugin[mpi]'")
+
+    def run(ranks: int, script: str, *arguments: str) -> list[Any]:
+        command = [*mpiexec, "-n", str(ranks), sys.executable, str(HERE / script), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return run

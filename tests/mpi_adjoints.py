@@ -1,7 +1,4 @@
-"""Adjoints of every crossing against finite differences; run by test_mpi_profile.py under mpiexec.
-
-Each case only communicates, so that the nodes between state and output are crossings and their leaves.
-"""
+"""Cotangents pulled across ranks against finite differences; run by test_mpi_gradient.py under mpiexec."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scr_critplugin import mpi as MPI  # noqa: N812
-from scr_critplugin.analysis import crossings
+from scr_critplugin.analysis.adjoints import Ended, pull_back
 from scr_critplugin.analysis.program import Program, TracedOutput, leaves
 from scr_critplugin.analysis.ranks import taking_part
 
@@ -31,6 +28,15 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "allgather": lambda x: COMM.allgather(x),
     "alltoall": lambda x: COMM.alltoall([x] * COMM.size),
     "scatter": lambda x: COMM.scatter([x] * COMM.size if COMM.rank == 1 else None, root=1),
+    "isend and irecv": lambda x: _nonblocking(x),
+    "used on one rank": lambda x: _on_last(COMM.sendrecv(x, RIGHT, source=LEFT)),
+    "nest": lambda x: _nest(x),
+    "to itself": lambda x: COMM.sendrecv(x[:2] ** 3, COMM.rank, source=COMM.rank),
+    "complex": lambda x: np.imag(COMM.allreduce(x * (1.0 + 2.0j)) ** 2),
+    "result on one rank": lambda x: _on_last(COMM.allreduce(np.sin(x))),
+    "allgatherv": lambda x: _allgathered(x),
+    "Sendrecv in place": lambda x: _halo(x),
+    "split": lambda x: _half().allreduce(x * x, op=MPI.PROD),
     "twice": lambda x: COMM.allreduce(COMM.sendrecv(x, RIGHT, source=LEFT), op=MPI.PROD),
 }
 
@@ -41,33 +47,49 @@ def _reduced_buffer(x: Any, op: Any) -> Any:
     return total
 
 
+def _nonblocking(x: Any) -> Any:
+    requests = [COMM.irecv(source=LEFT), COMM.isend(np.exp(x), RIGHT)]
+    return MPI.Request.waitall(requests)[0] * x[::-1]
+
+
+def _nest(x: Any) -> Any:
+    arrived = COMM.sendrecv({"a": [x[0], np.arange(3)], "b": (x[1:], x)}, RIGHT, source=LEFT)
+    return arrived["a"][0] * arrived["b"][1]
+
+
+def _on_last(value: Any) -> Any:
+    return value[1:] if COMM.rank == COMM.size - 1 else None
+
+
+def _allgathered(x: Any) -> Any:
+    counts = [1 + rank % 3 for rank in range(COMM.size)]
+    whole = np.zeros(sum(counts))
+    COMM.Allgatherv(x[: counts[COMM.rank]] ** 2, [whole, counts])
+    return whole[::-1] * x[0]
+
+
+def _halo(x: Any) -> Any:
+    y = np.array([x[0], x[1], x[2], 0.0])
+    COMM.Sendrecv(y[1:2], LEFT, recvbuf=y[3:], source=RIGHT)
+    return y[1:] * y[:-1]
+
+
+_HALVES: list[Any] = []
+
+
+def _half() -> Any:
+    if not _HALVES:
+        _HALVES.append(COMM.Split(COMM.rank % 2, COMM.rank))
+    return _HALVES[0]
+
+
 def pulled_back(traced: TracedOutput, weights: list[Any]) -> Any:
     """Cotangent of x, from those of the outputs that are traced."""
-    cotangents: dict[int, Any] = {}
-
-    def add(node: Any, cotangent: Any) -> None:
-        cotangents[node.position] = cotangents.get(node.position, 0.0) + cotangent
-
-    for node, weight in zip(traced.nodes, weights, strict=True):
-        add(node, weight)
-    for node in reversed(traced.tape.nodes):
-        if node.call is None:
-            continue
-        if node.call.function is crossings.leaf_of:
-            parent, place = node.parents[0], node.call.args[1]
-            parts = cotangents.setdefault(parent.position, [np.zeros(shape) for shape in parent.shape])
-            parts[place] = parts[place] + cotangents.get(node.position, 0.0)
-        elif node.row.across is not None:
-            for parent, part in zip(
-                node.parents, crossings.adjoint(node.call, cotangents.get(node.position)), strict=True
-            ):
-                add(parent, part)
-        elif node.call.function.__name__ in ("load", "store", "reshape"):
-            # A whole array goes into another: the buffer forms.
-            add(node.parents[-1], cotangents.get(node.position, 0.0))
-        else:
-            raise TypeError(f"unexpected {node.call.function}")
-    return np.asarray(cotangents.get(traced.tape.roots["x"].position, np.zeros(3)))
+    ended = Ended()
+    found = pull_back(traced.tape, zip(traced.nodes, weights, strict=True), ended)["x"]
+    if ended.names:
+        raise ValueError(f"derivatives ended at {ended.names}")
+    return found
 
 
 def main() -> None:
@@ -76,7 +98,7 @@ def main() -> None:
     for name, function in CASES.items():
         with taking_part(COMM.raw):
             program = Program(lambda state: state, lambda state, function=function: function(state["x"]))
-            traced = program.trace_output({"x": x})
+            traced = program.trace_output({"x": x}, values=True)
             rng = np.random.default_rng(10 + COMM.rank)
             weights = [rng.normal(size=node.shape) for node in traced.nodes]
             found = pulled_back(traced, weights)

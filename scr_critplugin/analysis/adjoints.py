@@ -10,7 +10,10 @@ the elements' numbers.
 What has no rule, or a result that is no floating-point number, ends the derivative: it counts as zero, and
 is reported (`Ended`), since a zero from there means nothing.
 
-May import autograd, `calls`, `cotangents`, `rules`, `tape` and `values`. Tests: ``tests/test_gradient.py``.
+Over several ranks a pass is one on all of them: cotangents cross with the messages (`crossings`).
+
+May import autograd, `calls`, `cotangents`, `crossings`, `rules`, `tape` and `values`. Tests:
+``tests/test_gradient.py``, ``tests/test_mpi_gradient.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ from scr_critplugin.analysis.cotangents import (
     unbroadcast,
     value_shape,
 )
+from scr_critplugin.analysis.crossings import ends_derivatives, leaf_of, pull_across, pull_leaf, words_of
 from scr_critplugin.analysis.rules import ALL, FIRST, getitem_where
+from scr_critplugin.analysis.sweep import communicates
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 from scr_critplugin.analysis.values import Saved, is_linear_in, needs_no_result, needs_no_values
 
@@ -92,7 +97,8 @@ def changes_cotangent(*functions: Callable[..., Any]) -> None:
 def pull_back(tape: Tape, seeds: Iterable[Seed], ended: Ended) -> Mapping[str, NDArray[Any]]:
     """Cotangents of the roots, by name, for those `seeds` of results; zero where nothing arrives.
 
-    Notes in `ended` where derivatives end. Roots that are no floating-point numbers are left out.
+    Notes in `ended` where derivatives end. Roots that are no floating-point numbers are left out. All ranks
+    must pull at the same time, those without seeds too.
     """
     cotangents = Cotangents(len(tape.nodes))
     for node, cotangent in seeds:
@@ -105,8 +111,17 @@ def pull_back(tape: Tape, seeds: Iterable[Seed], ended: Ended) -> Mapping[str, N
 
 
 def _pull_through(node: DependenceNode, call: Call, cotangents: Cotangents, ended: Ended) -> None:
+    if communicates(node):
+        # Other ranks wait for it, whatever has arrived here.
+        if not pull_across(node, cotangents):
+            ended.note(node)
+        return
     if not carries(node):
-        if any(carries(parent) for parent in node.parents):
+        if call.function is leaf_of:
+            is_end = ends_derivatives(node)
+        else:
+            is_end = any(carries(parent) for parent in node.parents)
+        if is_end:
             ended.note(node)
         return
     saved = cast(Saved, node.saved)
@@ -125,6 +140,9 @@ def _pull_through(node: DependenceNode, call: Call, cotangents: Cotangents, ende
 
 
 def _name(node: DependenceNode) -> str:
+    words = words_of(node)
+    if words is not None:
+        return words
     saved = cast(Saved, node.saved)
     named = (saved.kwargs or {}).get("how", saved.function)
     return str(getattr(named, "__name__", named))
@@ -271,6 +289,11 @@ def _visits_once(index: Any) -> bool:
     return all(np.asarray(part).dtype == bool for part in arrays) and len(arrays) <= 1
 
 
+def _arrived(step: PullBack, cotangent: Any) -> None:
+    """One leaf of what another rank sent, or of a reduction."""
+    pull_leaf(step.node, cotangent, step.cotangents)
+
+
 def _selected(step: PullBack, cotangent: Any) -> None:
     """``where(condition, x, y)``."""
     _, (condition, *_), _ = step.saved.arguments()
@@ -333,6 +356,7 @@ for _function, _adjoint in {
     np.unwrap: _identity,
     ArrayBox.__getitem__.fun: _indexed,
     getitem_where.fun: _indexed,
+    leaf_of: _arrived,
     np.copy: _identity,
     np.asarray: _identity,
     np.asanyarray: _identity,
@@ -353,7 +377,8 @@ _LINEAR = (
 _TRANSFORMS = "fft ifft fftn ifftn fft2 ifft2 fftshift ifftshift"
 _PRODUCTS = "multiply matmul dot inner outer tensordot einsum"
 
-needs_no_values(ArrayBox.__getitem__.fun, getitem_where.fun, wrapper.concatenate_args, wrapper._astype)
+needs_no_values(ArrayBox.__getitem__.fun, getitem_where.fun, leaf_of)
+needs_no_values(wrapper.concatenate_args, wrapper._astype)
 needs_no_values(*(getattr(np, name) for name in _LINEAR.split() if hasattr(np, name)))
 needs_no_values(*(getattr(np.fft, name) for name in _TRANSFORMS.split()))
 is_linear_in(ALL, *(getattr(np, name) for name in _PRODUCTS.split()))

@@ -41,7 +41,7 @@ class Cotangents:
         elif self._own[position] and isinstance(present, np.ndarray):
             present += cotangent
         else:
-            total = _added(present, cotangent)
+            total = added(present, cotangent)
             self._sums[position], self._own[position] = total, _is_plain(total)
 
     def into(self, node: DependenceNode) -> NDArray[Any] | None:
@@ -88,9 +88,12 @@ def _is_plain(cotangent: Any) -> bool:
     return isinstance(cotangent, np.ndarray) and cotangent.flags.writeable and cotangent.flags.c_contiguous
 
 
-def _added(one: Any, other: Any) -> Any:
+def added(one: Any, other: Any) -> Any:
+    """Sum of two cotangents; None in a sequence stands for none."""
+    if one is None or other is None:
+        return other if one is None else one
     if isinstance(one, (list, tuple)):
-        return [_added(mine, theirs) for mine, theirs in zip(one, other, strict=True)]
+        return [added(mine, theirs) for mine, theirs in zip(one, other, strict=True)]
     return np.asarray(np.add(one, other))
 
 

@@ -8,27 +8,29 @@ each sweep.
 
 What comes back may be masks (`Row.across`) or cotangents (`adjoint`): masks are united, cotangents added.
 
-May import NumPy, `mailbox`, `masks`, `rules` and `tape`. Tests: ``tests/test_mpi_profile.py``.
+May import NumPy, `cotangents`, `mailbox`, `masks`, `rules` and `tape`. Tests: ``tests/test_mpi_profile.py``,
+``tests/test_mpi_gradient.py``.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis import pulls
 from scr_critplugin.analysis.calls import Call, Shaped, shaped
+from scr_critplugin.analysis.cotangents import Cotangents, added
 from scr_critplugin.analysis.mailbox import Mailbox, Pulled
 from scr_critplugin.analysis.masks import Mask, everything, has_any, merge, nothing, unbroadcast
 from scr_critplugin.analysis.rules import FIRST, Row, add_rule, always, row_of
 from scr_critplugin.analysis.tape import DependenceNode, Tape
-from scr_critplugin.errors import ProfileError
 
 Parts = list[Any]
 """Masks or cotangents, one for each traced leaf of a message."""
@@ -205,31 +207,81 @@ add_rule(
 # ---- cotangents ----
 
 
-def adjoint(call: Call, cotangent: Parts | None) -> Parts:
+def pull_across(node: DependenceNode, cotangents: Cotangents) -> bool:
+    """Exchange the cotangents of a crossing with the other ranks, and add what comes back to its parents'.
+
+    False if the derivative ends in it: something arrived on some rank, and not every rank knows how to go on.
+    """
+    if node.call is None:
+        raise TypeError("a state variable is no crossing")
+    parts, is_complete = adjoint(node.call, cotangents.take(node, own=False))
+    for parent, part in zip(node.parents, parts, strict=True):
+        if part is not None:
+            cotangents.add(parent, part)
+    return is_complete
+
+
+def adjoint(call: Call, cotangent: Parts | None) -> tuple[Parts, bool]:
     """Cotangents of the traced arguments of a `sent`, `received` or `reduced` call, from that of its result.
 
     Like the mask rules it communicates, and every rank of the communication must call it, in reverse order of
-    the calls; `cotangent` is None where nothing of the result has one. A send gets the sum of what its
-    receivers return; of an allreduced sum every operand gets the sum of all ranks' cotangents; the operands
-    of other reductions get that times the derivative of the result by the operand.
+    the calls; `cotangent` is None where nothing of the result has one, as are parts of it. A send gets the
+    sum of what its receivers return; of an allreduced sum every operand gets the sum of all ranks'
+    cotangents; the operands of other reductions get that times the derivative of the result by the operand.
 
-    Raises
-    ------
-    ProfileError
-        The reduction's derivative is not known (logical and bitwise operations, MAXLOC, those of the user).
+    Returns
+    -------
+    list
+        None for an argument to which nothing comes back.
+    bool
+        False, on all ranks, if something arrived at a reduction whose derivative some rank does not know: a
+        logical or bitwise one, MAXLOC, one of the program's own, or a product with a factor of zero.
     """
     crossing = call.args[0]
-    shapes = [] if not isinstance(call.shape, list) else call.shape
     if isinstance(crossing, Sent):
-        return crossing.back(np.add)
-    parts: Parts = [np.zeros(_extents(shape)) for shape in shapes] if cotangent is None else cotangent
+        return crossing.back(added), True
+    leaves = call.shape if isinstance(call.shape, list) else []
+    parts: Parts = [None] * len(leaves) if cotangent is None else cotangent
     if isinstance(crossing, Received):
         crossing.back(parts)
-        return []
-    total = crossing.back(parts or None, np.add)
-    if crossing.partial is None:
-        raise ProfileError(f"no derivative is known of {crossing.words}. Use engine='dependence'")
-    return [_summed_to(total[0] * crossing.partial, _extents(call.args[i].shape)) for i in call.argnums]
+        return [], True
+    (is_known,) = crossing.back([crossing.partial is not None or not call.argnums], operator.and_)
+    total = crossing.back(parts or None, added)
+    own = None if crossing.partial is None else total[0]
+    return [
+        None if own is None else _summed_to(own * crossing.partial, _extents(call.args[argnum].shape))
+        for argnum in call.argnums
+    ], is_known or all(part is None for part in total)
+
+
+def pull_leaf(node: DependenceNode, cotangent: Any, cotangents: Cotangents) -> None:
+    """Add the cotangent of one leaf of what arrived to that of the whole."""
+    if node.call is None:
+        raise TypeError("a state variable is no leaf")
+    leaves, place = cast("list[Any]", node.parents[0].shape), node.call.args[1]
+    cotangents.add(node.parents[0], [cotangent if i == place else None for i in range(len(leaves))])
+
+
+def ends_derivatives(leaf: DependenceNode) -> bool:
+    """Whether a derivative may end at a `leaf` that is no floating-point number.
+
+    What arrives as an integer was sent as one; but a reduction may make one of floating-point numbers.
+    """
+    crossing = _crossing_of(leaf)
+    return isinstance(crossing, Reduced) and crossing.partial is None
+
+
+def words_of(node: DependenceNode) -> str | None:
+    """Name for the user of a crossing, or a leaf of one; None for any other node."""
+    crossing = _crossing_of(node)
+    return None if crossing is None else str(crossing.words)
+
+
+def _crossing_of(node: DependenceNode) -> Any:
+    if node.call is not None and node.call.function is leaf_of:
+        node = node.parents[0]
+    is_crossing = node.call is not None and node.row is not None and node.row.across is not None
+    return node.call.args[0] if node.call is not None and is_crossing else None
 
 
 def _extents(shape: Any) -> tuple[int, ...]:

@@ -6,8 +6,10 @@ decide one, since ``derivative == 0`` at one state is not "uncritical" (DESIGN s
 is asked for by name (`with_magnitudes`, ``shrink``); and not even then where a derivative is unknown: what
 reaches the output through something without a rule, or steers the program, stays critical (rule 2).
 
-May import `adjoints` and its tables, `cotangents`, `masks`, `program`, `sweep`, `tape` and the map.
-Tests: ``tests/test_gradient.py``.
+Over several ranks the outputs of all of them count, and all run, pull and sweep at the same time.
+
+May import `adjoints` and its tables, `cotangents`, `masks`, `program`, `ranks`, `sweep`, `tape` and the map.
+Tests: ``tests/test_gradient.py``, ``tests/test_mpi_gradient.py``.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from scr_critplugin.analysis.cotangents import carries
 from scr_critplugin.analysis.masks import Mask, everything
 from scr_critplugin.analysis.memory_adjoints import OF_MEMORY
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep
+from scr_critplugin.analysis.ranks import current
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.criticality import ElementState, Variable
 
@@ -55,7 +58,7 @@ class Gradient:
         Elements that reach the output through something without a derivative, or steer the program: a
         magnitude of zero says nothing of them.
     without_rule : tuple of str
-        Names of the functions at which derivatives ended.
+        Names of the functions at which derivatives ended, on any rank.
     draws, steps, seed : int
         Random cotangents tried, steps pulled through, and what the random generator was started with.
     """
@@ -84,7 +87,8 @@ def gradient(program: Program, start: State, steps: int, *, draws: int = DRAWS, 
 
     Values are kept of one step at a time. The steps are run once to set marks, and again between two marks.
     """
-    generators = [np.random.default_rng([seed, draw]) for draw in range(draws)]
+    ranks = current()
+    generators = [np.random.default_rng([seed, draw, ranks.rank]) for draw in range(draws)]
     found: list[dict[str, NDArray[Any]]] = [{} for _ in range(draws)]
     lost = _Lost()
     ended_names: set[str] = set()
@@ -107,7 +111,7 @@ def gradient(program: Program, start: State, steps: int, *, draws: int = DRAWS, 
         cast("dict[str, NDArray[np.float32]]", magnitudes),
         {},
         unknown,
-        tuple(sorted(ended_names)),
+        tuple(sorted(set().union(*ranks.allgather(ended_names)))),
         draws,
         steps,
         seed,

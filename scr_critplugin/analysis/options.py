@@ -63,8 +63,6 @@ class Options:
 
     def require_fit_for(self, ranks: int) -> None:
         """Raise ProfileError for what does not work on several `ranks`."""
-        if ranks > 1 and self.engine == "gradient":
-            raise ProfileError("gradients are not pulled across ranks; use another engine", key="engine")
         if ranks > 1 and self.tiles is not None:
             raise ProfileError(
                 "tiles are not followed across ranks; sweep everything (tiles=None)", key="tiles"
