@@ -1,7 +1,9 @@
 """Sets of an array's elements as runs of its flattened order, and maps that carry such sets between arrays.
 
 A run list takes memory in proportion to a set's rows, not to the array, so a tile of a huge array, or all of
-its interior, costs little.
+its interior, costs little. A change of a set costs time in proportion to the rows in the span that changes:
+the rows before and after are kept as they are, as pieces (programs that write plane by plane change a set
+once for each plane).
 
 An `IndexMap` says which elements of one array belong to which of another, as strides on both sides: NumPy's
 views, broadcasting, reductions and transposes are all of that kind, each way round.
@@ -12,6 +14,7 @@ May import NumPy only. Tests: ``tests/test_runsets.py``.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -26,17 +29,27 @@ DENSER_THAN = 16
 
 _ALWAYS_SPARSE = 4096
 
+_MOST_PIECES = 256
+"""More are made one: then a change costs a part of a copy of all rows, and a few list entries."""
+
+_Piece: TypeAlias = tuple[Places, Places]
+
 
 class NotSparseError(Exception):
     """The set, or the map, has no short form as runs. Never leaves `analysis`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Runs:
-    """Elements ``start[i] <= e < stop[i]``: int64 arrays, ascending, disjoint and not adjacent."""
+    """Elements ``start[i] <= e < stop[i]``: int64 arrays, ascending, disjoint and not adjacent.
 
-    start: Places
-    stop: Places
+    A set does not change. Its arrays may lie in pieces, and are made one where they are asked for.
+    """
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, start: Places, stop: Places) -> None:
+        # Only the single piece of an empty set is empty.
+        self._pieces: list[_Piece] = [(start, stop)]
 
     @classmethod
     def none(cls) -> Runs:
@@ -82,8 +95,34 @@ class Runs:
         flat = places.reshape(-1)
         return cls.of(flat, flat + 1)
 
+    @property
+    def start(self) -> Places:
+        """First element of each run."""
+        return self._joined()[0]
+
+    @property
+    def stop(self) -> Places:
+        """Last element of each run, plus 1."""
+        return self._joined()[1]
+
+    def _joined(self) -> _Piece:
+        if len(self._pieces) > 1:
+            starts, stops = zip(*self._pieces, strict=True)
+            self._pieces = [(np.concatenate(starts), np.concatenate(stops))]
+        return self._pieces[0]
+
+    @property
+    def rows(self) -> int:
+        """Number of runs."""
+        return sum(len(start) for start, _ in self._pieces)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First element, and last element + 1; of a set that is not empty."""
+        return int(self._pieces[0][0][0]), int(self._pieces[-1][1][-1])
+
     def __bool__(self) -> bool:
-        return bool(self.start.size)
+        return bool(self._pieces[0][0].size)
 
     def equals(self, other: Runs) -> bool:
         """True if both are the same set."""
@@ -115,11 +154,51 @@ class Runs:
 
     def minus(self, other: Runs) -> Runs:
         """The elements that `other` does not hold."""
-        return _where_covered(self, other, inside=False)
+        if not self or not other:
+            return self
+        before, near, after = self._parted(*other.span)
+        left = _where_covered(near, other.near(*self.span), inside=False)
+        return _in_pieces([*before, *left._pieces, *after])
 
     def within(self, other: Runs) -> Runs:
         """The elements that `other` holds too."""
-        return _where_covered(self, other, inside=True)
+        if not self or not other:
+            return Runs.none()
+        return _where_covered(self.near(*other.span), other.near(*self.span), inside=True)
+
+    def near(self, begin: int, end: int) -> Runs:
+        """The runs, uncut, that overlap or adjoin the elements from `begin` to `end` - 1."""
+        return self._parted(begin, end)[1]
+
+    def _parted(self, begin: int, end: int) -> tuple[list[_Piece], Runs, list[_Piece]]:
+        """Pieces before, the runs `near` these elements, and pieces after; views, not copies."""
+        pieces = self._pieces
+        if not self or begin > end:
+            return pieces, Runs.none(), []
+        first = bisect_left(pieces, begin, key=lambda piece: int(piece[1][-1]))
+        last = bisect_right(pieces, end, key=lambda piece: int(piece[0][0]))
+        before, near, after = pieces[:first], pieces[first:last], pieces[last:]
+        if near:
+            start, stop = near[0]
+            cut = int(np.searchsorted(stop, begin))
+            before.append((start[:cut], stop[:cut]))
+            near[0] = start[cut:], stop[cut:]
+            start, stop = near[-1]
+            cut = int(np.searchsorted(start, end, side="right"))
+            after.insert(0, (start[cut:], stop[cut:]))
+            near[-1] = start[:cut], stop[:cut]
+        return before, _in_pieces(near), after
+
+
+def _in_pieces(pieces: list[_Piece]) -> Runs:
+    """The set of all pieces, which follow each other without being adjacent; some may be empty."""
+    runs = Runs.none()
+    full = [piece for piece in pieces if piece[0].size]
+    if full:
+        runs._pieces = full
+        if len(full) > _MOST_PIECES:
+            runs._joined()
+    return runs
 
 
 def united(sets: Iterable[Runs]) -> Runs:
@@ -127,8 +206,23 @@ def united(sets: Iterable[Runs]) -> Runs:
     given = [each for each in sets if each]
     if len(given) < 2:
         return given[0] if given else Runs.none()
+    if len(given) == 2:
+        return _both(*given)
+    return _of_all(given)
+
+
+def _both(one: Runs, other: Runs) -> Runs:
+    """The union: only in the narrower span of the two there is anything to do."""
+    (first, last), (begin, end) = one.span, other.span
+    if last - first < end - begin:
+        one, other, begin, end = other, one, first, last
+    before, near, after = one._parted(begin, end)
+    return _in_pieces([*before, *_of_all([near, other])._pieces, *after])
+
+
+def _of_all(sets: list[Runs]) -> Runs:
     return Runs.of(
-        np.concatenate([each.start for each in given]), np.concatenate([each.stop for each in given])
+        np.concatenate([each.start for each in sets]), np.concatenate([each.stop for each in sets])
     )
 
 
@@ -240,12 +334,15 @@ class IndexMap:
         """
         if self.is_empty or not runs:
             return Runs.none()
+        given, runs = runs.rows, runs.near(*self._source_span)
+        if not runs:
+            return runs
         start, stop = runs.start - self._source_offset, runs.stop - self._source_offset
         base = np.full(len(start), self._target_offset, np.int64)
         for axis, reach in zip(self._axes[:-1], self._reach[:-1], strict=True):
-            start, stop, base = _split(axis, reach, start, stop, base, size)
+            start, stop, base = _split(axis, reach, start, stop, base, size, given)
         if self._axes:
-            start, stop = self._of_last_axis(start, stop, base, size)
+            start, stop = self._of_last_axis(start, stop, base, size, given)
         else:
             hit = (start <= 0) & (stop > 0)
             start, stop = base[hit], base[hit] + 1
@@ -254,7 +351,14 @@ class IndexMap:
             found = _repeated(axis, found, size)
         return found
 
-    def _of_last_axis(self, start: Places, stop: Places, base: Places, size: int) -> tuple[Places, Places]:
+    @property
+    def _source_span(self) -> tuple[int, int]:
+        extent = sum(axis.source * (axis.extent - 1) for axis in self._axes) + 1
+        return self._source_offset, self._source_offset + extent
+
+    def _of_last_axis(
+        self, start: Places, stop: Places, base: Places, size: int, given: int
+    ) -> tuple[Places, Places]:
         axis = self._axes[-1]
         if axis.source == 1 and abs(axis.target) <= 1:
             start, stop = np.maximum(start, 0), np.minimum(stop, axis.extent)
@@ -263,7 +367,7 @@ class IndexMap:
             if axis.target == 0:
                 return base, base + 1
             return (base + start, base + stop) if axis.target == 1 else (base - stop + 1, base - start + 1)
-        _, _, places = _split(axis, 0, start, stop, base, size)
+        _, _, places = _split(axis, 0, start, stop, base, size, given)
         return places, places + 1
 
 
@@ -282,14 +386,17 @@ def _joined(axes: list[_Axis]) -> list[_Axis]:
 
 
 def _split(
-    axis: _Axis, reach: int, start: Places, stop: Places, base: Places, size: int
+    axis: _Axis, reach: int, start: Places, stop: Places, base: Places, size: int, given: int
 ) -> tuple[Places, Places, Places]:
-    """Cut intervals at the multiples of the axis' source stride; what is left of each within its block."""
+    """Cut intervals at the multiples of the axis' source stride; what is left of each within its block.
+
+    The intervals are from a set of `given` runs.
+    """
     first = np.maximum(start // axis.source, 0)
     last = np.minimum((stop - 1) // axis.source, axis.extent - 1)
     count = np.maximum(last - first + 1, 0)
     # Cutting up to twice what is there is no growth, however small the target.
-    if int(count.sum()) > 2 * len(start) and too_many_runs(int(count.sum()), size):
+    if int(count.sum()) > 2 * max(len(start), given) and too_many_runs(int(count.sum()), size):
         raise NotSparseError
     owner, index = counted(first, count)
     start = np.maximum(start[owner] - index * axis.source, 0)
