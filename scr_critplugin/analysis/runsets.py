@@ -17,7 +17,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,11 @@ DENSER_THAN = 16
 
 _ALWAYS_SPARSE = 4096
 
-_MOST_PIECES = 256
+_MOST_PIECES = 64
 """More are made one: then a change costs a part of a copy of all rows, and a few list entries."""
+
+_LONG_ENOUGH = 256
+"""Mean elements for each run from which slices set one by one take less time than a pass over the array."""
 
 _Piece: TypeAlias = tuple[Places, Places]
 
@@ -121,6 +124,11 @@ class Runs:
         """First element, and last element + 1; of a set that is not empty."""
         return int(self._pieces[0][0][0]), int(self._pieces[-1][1][-1])
 
+    def holds(self, begin: int, end: int) -> bool:
+        """True if a single run holds the elements from `begin` to `end` - 1."""
+        near = self.near(begin, end)
+        return near.rows == 1 and near.span[0] <= begin and end <= near.span[1]
+
     def __bool__(self) -> bool:
         return bool(self._pieces[0][0].size)
 
@@ -136,15 +144,25 @@ class Runs:
     def on(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """The boolean array of `shape`."""
         flat = np.zeros(math.prod(shape), bool)
-        if len(self.start) > _ALWAYS_SPARSE:
+        if self.rows > max(_ALWAYS_SPARSE, flat.size // _LONG_ENOUGH):
             edges = np.zeros(flat.size + 1, np.int8)
             edges[self.start] = 1
             edges[self.stop] = -1
             np.not_equal(np.cumsum(edges[:-1], dtype=np.int8), 0, out=flat)
         else:
-            for start, stop in zip(self.start.tolist(), self.stop.tolist(), strict=True):
-                flat[start:stop] = True
+            self._set_one_by_one(flat, True)
         return flat.reshape(shape)
+
+    def mark(self, array: NDArray[Any], value: object) -> None:
+        """Set these elements of a C-contiguous array."""
+        if self.rows > max(_ALWAYS_SPARSE, array.size // _LONG_ENOUGH):
+            array[self.on(array.shape)] = value
+        else:
+            self._set_one_by_one(array.reshape(-1), value)
+
+    def _set_one_by_one(self, flat: NDArray[Any], value: object) -> None:
+        for start, stop in zip(self.start.tolist(), self.stop.tolist(), strict=True):
+            flat[start:stop] = value
 
     def places(self, limit: int) -> Places:
         """Every element; NotSparseError if there are more than `limit`."""
@@ -234,6 +252,11 @@ def too_many_runs(runs: int, size: int) -> bool:
 def _where_covered(one: Runs, other: Runs, *, inside: bool) -> Runs:
     if not one or not other:
         return Runs.none() if inside or not one else one
+    if one.equals(other):
+        # A write to all of what is needed there: frequent, and the edges need no sorting.
+        return one if inside else Runs.none()
+    if one.rows == 1 and one.holds(*other.span):
+        return other if inside else _gaps(*one.span, other)
     # Every edge with what it opens or closes; between two edges both sets are constant.
     edges = np.concatenate([one.start, one.stop, other.start, other.stop])
     change_one = np.repeat([1, -1, 0, 0], [len(one.start)] * 2 + [len(other.start)] * 2)
@@ -244,6 +267,13 @@ def _where_covered(one: Runs, other: Runs, *, inside: bool) -> Runs:
     in_other = np.cumsum(change_other[order])[:-1] > 0
     chosen = in_one & (in_other == inside)
     return Runs.of(edges[:-1][chosen], edges[1:][chosen])
+
+
+def _gaps(begin: int, end: int, inner: Runs) -> Runs:
+    """The elements from `begin` to `end` - 1, of which `inner` holds some, that it does not hold."""
+    start, stop = np.append(begin, inner.stop), np.append(inner.start, end)
+    full = start < stop
+    return Runs(start[full], stop[full])
 
 
 def counted(first: Places, count: Places) -> tuple[NDArray[np.intp], Places]:
@@ -337,6 +367,37 @@ class IndexMap:
         given, runs = runs.rows, runs.near(*self._source_span)
         if not runs:
             return runs
+        found = self._of_everything(size, given) if self._covered(runs) else self._of(runs, size, given)
+        for axis in self._spread:
+            found = _repeated(axis, found, size)
+        return found
+
+    def _covered(self, runs: Runs) -> bool:
+        """True if `runs` are seen to hold every source element: as one run, or as the map's own rows."""
+        if runs.holds(*self._source_span):
+            return True
+        outer, rows = self._axes[:-1], math.prod(axis.extent for axis in self._axes[:-1])
+        if not self._axes or self._axes[-1].source != 1 or runs.rows != rows:
+            return False
+        start = _grid(self._source_offset, [(axis.extent, axis.source) for axis in outer])
+        return bool((runs.start <= start).all() and (start + self._axes[-1].extent <= runs.stop).all())
+
+    def _of_everything(self, size: int, given: int) -> Runs:
+        """The target elements of all source elements, but for the axes that `_repeated` adds."""
+        # Rows along an axis of stride 1, wherever it is; of a map that turns axes around, single elements.
+        last = [axis for axis in self._axes if abs(axis.target) == 1][-1:]
+        outer = [axis for axis in self._axes if axis.target and axis not in last]
+        rows = math.prod(axis.extent for axis in outer)
+        if rows > 2 * given and too_many_runs(rows, size):
+            raise NotSparseError
+        start = _grid(self._target_offset, [(axis.extent, axis.target) for axis in outer])
+        if not last:
+            return Runs.of(start, start + 1)
+        if last[0].target < 0:
+            start = start - (last[0].extent - 1)
+        return Runs.of(start, start + last[0].extent)
+
+    def _of(self, runs: Runs, size: int, given: int) -> Runs:
         start, stop = runs.start - self._source_offset, runs.stop - self._source_offset
         base = np.full(len(start), self._target_offset, np.int64)
         for axis, reach in zip(self._axes[:-1], self._reach[:-1], strict=True):
@@ -346,10 +407,7 @@ class IndexMap:
         else:
             hit = (start <= 0) & (stop > 0)
             start, stop = base[hit], base[hit] + 1
-        found = Runs.of(start, stop)
-        for axis in self._spread:
-            found = _repeated(axis, found, size)
-        return found
+        return Runs.of(start, stop)
 
     @property
     def _source_span(self) -> tuple[int, int]:
@@ -369,6 +427,14 @@ class IndexMap:
             return (base + start, base + stop) if axis.target == 1 else (base - stop + 1, base - start + 1)
         _, _, places = _split(axis, 0, start, stop, base, size, given)
         return places, places + 1
+
+
+def _grid(offset: int, axes: list[tuple[int, int]]) -> Places:
+    """``offset + i . strides`` for every index of the axes, each an extent and a stride."""
+    places = np.array([offset], np.int64)
+    for extent, stride in axes:
+        places = np.add.outer(places, np.arange(extent) * stride).reshape(-1)
+    return places
 
 
 def _joined(axes: list[_Axis]) -> list[_Axis]:
