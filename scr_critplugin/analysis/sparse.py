@@ -176,7 +176,7 @@ def _union(one: Elements, other: Elements, shape: Shape) -> Elements:
         return everything(shape)
     if isinstance(one, Runs) and isinstance(other, Runs):
         runs = united([one, other])
-        return runs.on(shape) if too_many_runs(len(runs.start), math.prod(shape)) else runs
+        return runs.on(shape) if too_many_runs(runs.rows, math.prod(shape)) else runs
     return np.asarray(_as_mask(one, shape) | _as_mask(other, shape))
 
 
@@ -512,6 +512,8 @@ def _from_region(call: Call, runs: Runs, shape: tuple[int, ...]) -> Runs:
 
 def _places_hit(region: Places, runs: Runs) -> BoolArray:
     at = region.at.reshape(-1)
+    if at.size:
+        runs = runs.near(int(at.min()), int(at.max()) + 1)
     before = np.searchsorted(runs.start, at, side="right") - 1
     return (before >= 0) & (at < runs.stop[before]) if runs else np.zeros(at.shape, bool)
 

@@ -262,7 +262,7 @@ class Guess:
 
     def mark(self, states: NDArray[np.uint8]) -> None:
         """Set the states of all elements that count as needed."""
-        states[self.known.on(states.shape)] = ElementState.CRITICAL
+        self.known.mark(states, ElementState.CRITICAL)
         for box in self.hulls.boxes:
             states[box.slices] = ElementState.CRITICAL
 
@@ -601,7 +601,7 @@ class _Fold:
 
 
 def _set(states: NDArray[np.uint8], runs: Runs, state: ElementState) -> None:
-    states[runs.on(states.shape)] = state
+    runs.mark(states, state)
 
 
 def _seeds(traced: TracedStep, wanted: Sets, shapes: Shapes) -> list[Seed]:
