@@ -67,7 +67,7 @@ def bt(tmp_path: Path, run: Run) -> np.ndarray:  # type: ignore[type-arg]
 def test_version_names_package_core_formats_and_libscr(run: Run) -> None:
     printed = run("--version")
     assert printed.returncode == 0, printed.stderr
-    for word in ("scr_crit 0.", "core 0.", "packed file 1", "plan 1", "map 1", "libscr:"):
+    for word in ("scr_crit 0.", "core 0.", "packed file 1", "plan 1", "map 2", "libscr:"):
         assert word in printed.stdout
 
 

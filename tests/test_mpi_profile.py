@@ -80,7 +80,7 @@ ALL_FAIL = {
     "message_crosses_steps": "complete all communication within the step",
     "no_communicator_is_given": "communicates over 3 ranks, and is profiled as a serial one",
     "communicator_is_too_small": "some of which do not take part",
-    "options_differ": "is (None, 2, 'sink', 'poison', 'dependence', 'structure', None, 0) here and (None, 1, ",
+    "options_differ": "'dependence', 'structure', None, 0) here and (None, 1, ",
     "traced_values_go_by_plain_mpi4py": "communicate through scr_critplugin.mpi.Comm",
     "method_without_a_rule": "scan was given values of the traced state, and there is no rule",
     "probing": "iprobe is not supported while a program is profiled",
