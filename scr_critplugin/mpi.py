@@ -223,9 +223,14 @@ def _mpi4py() -> Any:
     return MPI
 
 
+_LOWERCASE = frozenset(["buffer", "get_vendor", "memory", "pickle"])
+"""Those names of mpi4py's MPI that do not begin with a capital."""
+
+
 def __getattr__(name: str) -> Any:
     """`COMM_WORLD` and `COMM_SELF` as `Comm`; anything else is mpi4py's."""
-    if name.startswith("__"):
+    if not name[0].isupper() and name not in _LOWERCASE:
+        # Whoever looks through modules for names of his own must not start MPI by it.
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     member = getattr(_mpi4py(), name)
     if name in ("COMM_WORLD", "COMM_SELF"):

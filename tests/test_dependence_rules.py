@@ -611,6 +611,9 @@ def test_every_row_is_tried() -> None:
         "one_of_several",
         # Tried by test_steering.py.
         "__getitem__",
+        "argwhere",
+        "flatnonzero",
+        "nonzero",
         "add",
         "mut_add",
         "covector",

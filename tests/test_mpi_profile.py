@@ -5,8 +5,12 @@ The programs are in ``mpi_cases.py`` and ``mpi_faults.py``, started under a real
 
 from __future__ import annotations
 
+import functools
+import os
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable
 from typing import Any
 
 import mpi_cases
@@ -143,11 +147,29 @@ def test_profile_after_a_failed_one(faults: dict[str, list[Any]]) -> None:
 # ---- one rank ----
 
 
+def apart(test: Callable[[], None]) -> Callable[[], None]:
+    """Run a test in a copy of this process: where Open MPI was started, mpiexec no longer works."""
+
+    @functools.wraps(test)
+    def run() -> None:
+        pytest.importorskip("mpi4py", reason="no mpi4py: pip install 'scr_critplugin[mpi]'")
+        child = os.fork()
+        if child == 0:
+            try:
+                test()
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+    return run
+
+
+@apart
 def test_one_rank_needs_no_communicator() -> None:
-    pytest.importorskip("mpi4py", reason="no mpi4py: pip install 'scr_critplugin[mpi]'")
     comm = mpi.Comm()
-    if comm.size > 1:
-        pytest.skip("started on several ranks")
+    assert comm.size == 1
 
     def output(state: dict[str, Any]) -> Any:
         x = state["x"]
@@ -162,8 +184,8 @@ def test_one_rank_needs_no_communicator() -> None:
 # ---- outside of a profile ----
 
 
+@apart
 def test_comm_is_mpi4pys_outside_of_a_profile() -> None:
-    pytest.importorskip("mpi4py", reason="no mpi4py: pip install 'scr_critplugin[mpi]'")
     from mpi4py import MPI
 
     assert mpi.COMM_WORLD == MPI.COMM_WORLD

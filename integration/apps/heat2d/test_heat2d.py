@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,12 @@ def test_documentation_shows_what_is_printed(session: tuple[str, CriticalityMap]
     printed, _ = session
     _, after = DOCUMENT.read_text().split("$ scr_crit profile heat2d.py:setup -o heat2d.map.npz\n")
     shown, _, _ = after.partition("```")
-    assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
+    assert lines_of(shown) == lines_of(printed)
+
+
+def lines_of(text: str) -> list[str]:
+    """Without the number of primitives, which another NumPy may change."""
+    return [re.sub(r"\d+ primitives", "primitives", line).rstrip() for line in text.splitlines()]
 
 
 def test_ghosts_and_work_are_not_needed_and_the_rare_source_is(session: tuple[str, CriticalityMap]) -> None:
