@@ -229,6 +229,58 @@ def test_other_engines_report_beside_the_same_map(run: Run, tmp_path: Path, engi
         assert shrunk.returncode == 1 and "the map was wrong" in shrunk.stdout
 
 
+RANKS_IN_A_RING = """
+import numpy as np
+from scr_critplugin import mpi as MPI
+
+comm = MPI.COMM_WORLD
+
+def step(s):
+    u, left, right = s["u"], (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
+    comm.Sendrecv(u[-2:-1], right, 0, u[:1], left, 0)
+    comm.Sendrecv(u[1:2], left, 1, u[-1:], right, 1)
+    u[1:-1] += 0.25 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    s["n"] += 1
+
+def setup():
+    return step, {"u": np.arange(8.0) + comm.rank, "n": 0}, lambda s: comm.allreduce(s["u"][1:-1].sum())
+"""
+
+
+def test_every_rank_writes_its_map_and_merge_unites_them(tmp_path: Path, mpiexec: list[str]) -> None:
+    pytest.importorskip("mpi4py", reason="no mpi4py: pip install 'scr_critplugin[mpi]'")
+    (tmp_path / "ring.py").write_text(RANKS_IN_A_RING)
+
+    def ranks(target: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*mpiexec, "-n", "3", SCR_CRIT, "profile", "ring.py:setup", "-o", target],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    ran = ranks("ring.{rank}.npz")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    # One rank reports.
+    assert ran.stdout.count("outputs identical") == 1
+    for rank in range(3):
+        assert uncritical(tmp_path / f"ring.{rank}.npz") == [0, 7]
+    merged = subprocess.run(
+        [SCR_CRIT, "merge", "ring.*.npz", "-o", "all.npz"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert merged.returncode == 0, merged.stderr
+    assert uncritical(tmp_path / "all.npz") == [0, 7]
+    refused = ranks("same.npz")
+    assert refused.returncode != 0
+    assert "Put {rank} into it" in refused.stdout + refused.stderr
+    assert not (tmp_path / "same.npz").exists()
+
+
 def test_a_map_can_be_compiled_at_once(run: Run, ring: Path, tmp_path: Path) -> None:
     run(f"{ring}:setup", "-o", "ring.npz")
     (tmp_path / "ring.toml").write_text(
