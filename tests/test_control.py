@@ -599,7 +599,7 @@ def starts(draw: st.DrawFn) -> State:
     return {name: np.random.default_rng([seed, i]).uniform(size=4) for i, name in enumerate("abc")}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(STATEMENT, min_size=1, max_size=5), st.lists(starts(), min_size=2, max_size=3), NAMES)
 def test_union_of_random_programs(statements: Any, inputs: list[State], name: str) -> None:
     """No uncritical element matters for any input, and branches are reported just when they differ."""
@@ -627,7 +627,7 @@ def test_union_of_random_programs(statements: Any, inputs: list[State], name: st
     assert seen == [(f"step 1 from at=0 of input {i}", visit + 1) for i, visit in differ[:1]]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(
     st.lists(STATEMENT, min_size=1, max_size=4), starts(), st.sets(st.integers(0, 4), min_size=1, max_size=3)
 )
@@ -809,7 +809,7 @@ def test_index_that_is_read_at(control: Any) -> None:
     assert critical(found, "j") == ({0} if control == "sink" else set())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(STATEMENT, min_size=1, max_size=5), starts(), NAMES, st.sampled_from([1, 2]))
 def test_reported_map_holds_where_decisions_stay(
     statements: Any, start: State, name: str, steps: int

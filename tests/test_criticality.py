@@ -727,7 +727,7 @@ def test_every_truncation_is_an_error(sound: tuple[CriticalityMap, bytes, Path])
             CriticalityMap.load(path)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_a_flipped_bit_is_an_error_or_changes_nothing(
     sound: tuple[CriticalityMap, bytes, Path], data: st.DataObject

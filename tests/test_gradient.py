@@ -280,7 +280,7 @@ def test_gradient_of_an_in_place_program(step: Callable[[State], None]) -> None:
         np.testing.assert_allclose(found[name], value, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(STATEMENT, min_size=1, max_size=6))
 def test_gradient_of_any_in_place_program(statements: Any) -> None:
     function = output_of(program(statements))

@@ -317,7 +317,7 @@ def program(statements: list[tuple[str, ...]]) -> Callable[[State], None]:
     return step
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(STATEMENT, min_size=1, max_size=6), st.sampled_from("abc"), st.sampled_from([1, 2]))
 def test_no_uncritical_element_changes_the_output(statements: Any, name: str, steps: int) -> None:
     step = program(statements)

@@ -619,7 +619,7 @@ def test_random_numbers_seeded_by_the_state_are_fine() -> None:
 GROUPS = st.lists(st.sets(st.integers(0, 39), min_size=1, max_size=3), max_size=4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(GROUPS, st.integers(1, 3), st.integers(0, 100))
 def test_whatever_is_hidden_is_found(groups: list[set[int]], steps: int, seed: int) -> None:
     """Sets of elements that show if all of them are altered: one of each must be kept, and no other."""

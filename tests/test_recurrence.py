@@ -77,7 +77,7 @@ MOVE = st.tuples(*[st.integers(0, N - 1)] * N)
 SCHEDULE = st.lists(MOVE, min_size=1, max_size=4)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(SCHEDULE, st.integers(1, 40))
 def test_periodic_program_over_n_steps_is_exact_once_it_repeats(moves: Moves, steps: int) -> None:
     def pick(number: int) -> tuple[int, ...]:
@@ -91,7 +91,7 @@ def test_periodic_program_over_n_steps_is_exact_once_it_repeats(moves: Moves, st
     assert not is_in_any_order or steps < 4 * len(moves)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(SCHEDULE, st.integers(0, 3))
 def test_periodic_program_of_any_length_holds_after_any_step(moves: Moves, at: int) -> None:
     def pick(number: int) -> tuple[int, ...]:
