@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from autograd.tracer import getval
 from mpi4py import MPI as RAW
 
 from scr_critplugin import mpi as MPI  # noqa: N812
@@ -156,6 +157,17 @@ def poison_shows_on_one_rank() -> Any:
             hidden["mean"] = float(x[3])
         total = COMM.allreduce(x[0])
         return [total * 1.0, hidden["mean"]]
+
+    return profile_output(output)
+
+
+@scenario
+def poison_raises_on_one_rank_before_a_collective() -> Any:
+    def output(x: Any) -> Any:
+        # Out of the tracer's sight; the other ranks wait in the reduction.
+        if COMM.rank == LAST and not np.isfinite(getval(x)[3]):
+            raise ValueError("odd")
+        return COMM.allreduce(x[0])
 
     return profile_output(output)
 

@@ -109,6 +109,12 @@ def test_poison_on_one_rank_shows_on_all(faults: dict[str, list[Any]]) -> None:
         assert results[2]["critical"]["x"][3] == 1
 
 
+def test_poisoned_output_that_raises_on_one_rank_is_a_difference_on_all(faults: dict[str, list[Any]]) -> None:
+    """No rank is left waiting in the reduction that the other did not come to."""
+    results = faults["poison_raises_on_one_rank_before_a_collective"]
+    assert [result["critical"]["x"] for result in results] == [[1, 0, 0, 0]] * 2 + [[1, 0, 0, 1]]
+
+
 def test_structure_that_changes_on_one_rank_changes_on_all(faults: dict[str, list[Any]]) -> None:
     results = faults["structure_changes_on_one_rank"]
     if "raised" in results[0]:

@@ -2,13 +2,12 @@
 
 The caller's arrays are never written to: plain and traced runs get copies.
 
-May import `blocks`, `boxes`, `masks`, `outside`, `process_copy`, `recording`, `tape` and the errors. Tests:
+May import `bits`, `boxes`, `masks`, `outside`, `process_copy`, `recording`, `tape` and the errors. Tests:
 ``tests/test_dependence.py``, ``tests/test_outside.py``, ``tests/test_recurrence.py``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import random
 import sys
 import traceback
@@ -25,7 +24,7 @@ from autograd.tracer import getval, isbox
 
 from scr_critplugin import analysis
 from scr_critplugin.analysis import outside
-from scr_critplugin.analysis.blocks import blocks
+from scr_critplugin.analysis.bits import digest_of
 from scr_critplugin.analysis.boxes import TracedArray
 from scr_critplugin.analysis.process_copy import ProcessCopy
 from scr_critplugin.analysis.ranks import current
@@ -75,7 +74,7 @@ class TracedOutput:
         self.traced.clear()
 
 
-Results: TypeAlias = "list[tuple[str, str]]"
+Results: TypeAlias = "list[tuple[str, tuple[str, bytes]]]"
 """Name and digest of the variables of a state, and of the leaves of the output."""
 
 
@@ -136,8 +135,12 @@ class Program:
 
     def outputs(self, state: State) -> list[Any]:
         """Leaves of the plain output at `state`."""
+        return [leaf for _, leaf in self.named_outputs(state)]
+
+    def named_outputs(self, state: State) -> list[tuple[str, Any]]:
+        """Leaves of the plain output at `state`, each with where it stands."""
         with current().together("output"):
-            return [leaf for _, leaf in leaves(self.output(_copied(state)))]
+            return list(leaves(self.output(_copied(state))))
 
     def answer(self, question: tuple[Any, ...]) -> Any:
         """The work of `uncalled`. The question: a function of the program and more, and its arguments."""
@@ -300,20 +303,8 @@ def leaves(nest: Any, path: str = "output") -> Iterator[tuple[str, Any]]:
 
 def results_of(state: State, leaves_of_output: Iterable[Any]) -> Results:
     """Digests to compare: equal only if every bit is."""
-    found = [(name, _digest_of(value)) for name, value in state.items()]
-    return found + [(f"output {i}", _digest_of(leaf)) for i, leaf in enumerate(leaves_of_output)]
-
-
-def _digest_of(value: Any) -> str:
-    """A digest of type, shape and every bit of an array or scalar."""
-    array = np.asarray(value)
-    described = hashlib.blake2b(f"{array.dtype} {array.shape} ".encode(), digest_size=16)
-    if array.dtype.kind == "O":
-        described.update(repr(value).encode())
-    else:
-        for part in blocks(array):
-            described.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
-    return described.hexdigest()
+    found = [(name, digest_of(value)) for name, value in state.items()]
+    return found + [(f"output {i}", digest_of(leaf)) for i, leaf in enumerate(leaves_of_output)]
 
 
 def _is_one_of_several() -> bool:

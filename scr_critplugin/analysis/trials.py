@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis.bits import digest_of
-from scr_critplugin.analysis.program import Program, State, leaves
+from scr_critplugin.analysis.program import Program, State
 from scr_critplugin.errors import ProfileError
 
 SLOWER = 20.0
@@ -166,8 +166,7 @@ def require_masks_of(start: State, masks: Mapping[str, NDArray[np.bool_]]) -> No
 
 
 def _outputs(program: Program, state: State) -> list[Leaf]:
-    given = {name: np.copy(v) if isinstance(v, np.ndarray) else v for name, v in state.items()}
-    return [(path, *digest_of(leaf)) for path, leaf in leaves(program.output(given))]
+    return [(path, *digest_of(leaf)) for path, leaf in program.named_outputs(state)]
 
 
 def _first_other(wanted: list[Leaf], found: list[Leaf]) -> str:
