@@ -29,7 +29,7 @@ from scr_critplugin.analysis.calls import Call, Shaped, shaped
 from scr_critplugin.analysis.cotangents import Cotangents, added
 from scr_critplugin.analysis.mailbox import Mailbox, Pulled
 from scr_critplugin.analysis.masks import Mask, everything, has_any, merge, nothing, unbroadcast
-from scr_critplugin.analysis.rules import FIRST, Row, add_rule, always, row_of
+from scr_critplugin.analysis.rules import ITEM_OF_SEQUENCE, Row, add_rule, always, row_of
 from scr_critplugin.analysis.tape import DependenceNode, Tape
 
 Parts = list[Any]
@@ -191,17 +191,7 @@ _LEAVES = range(1, sys.maxsize)
 add_rule(sent, Row(pulls.dense, data=_LEAVES, moves=always, across=_across_send))
 add_rule(received, Row(pulls.dense, data=_LEAVES, moves=always, across=_across_receive))
 add_rule(reduced, Row(pulls.dense, data=_LEAVES, across=_across_reduction))
-add_rule(
-    leaf_of,
-    Row(
-        pulls.container_item,
-        data=FIRST,
-        values=range(1, 2),
-        moves=always,
-        many_results=True,
-        sequence_argument=True,
-    ),
-)
+add_rule(leaf_of, ITEM_OF_SEQUENCE)
 
 
 # ---- cotangents ----

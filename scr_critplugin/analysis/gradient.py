@@ -8,14 +8,13 @@ reaches the output through something without a rule, or steers the program, stay
 
 Over several ranks the outputs of all of them count, and all run, pull and sweep at the same time.
 
-May import `adjoints` and its tables, `cotangents`, `masks`, `program`, `ranks`, `sweep`, `tape` and the map.
-Tests: ``tests/test_gradient.py``, ``tests/test_mpi_gradient.py``.
+May import `adjoints` and its tables, `cotangents`, `masks`, `program`, `ranks`, `replay`, `sweep`, `tape` and
+the map. Tests: ``tests/test_gradient.py``, ``tests/test_mpi_gradient.py``.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -30,6 +29,7 @@ from scr_critplugin.analysis.masks import Mask, everything
 from scr_critplugin.analysis.memory_adjoints import OF_MEMORY
 from scr_critplugin.analysis.program import Program, State, TracedOutput, TracedStep
 from scr_critplugin.analysis.ranks import current
+from scr_critplugin.analysis.replay import last_to_first
 from scr_critplugin.analysis.tape import Tape
 from scr_critplugin.criticality import ElementState, Variable
 
@@ -85,15 +85,15 @@ class Gradient:
 def gradient(program: Program, start: State, steps: int, *, draws: int = DRAWS, seed: int = 0) -> Gradient:
     """Magnitudes at `start`, over the outputs after each of `steps` steps; `zero` is left to be counted.
 
-    Values are kept of one step at a time. The steps are run once to set marks, and again between two marks.
+    Values are kept of one step at a time, and plain states of few (`replay`).
     """
     ranks = current()
     generators = [np.random.default_rng([seed, draw, ranks.rank]) for draw in range(draws)]
     found: list[dict[str, NDArray[Any]]] = [{} for _ in range(draws)]
     lost = _Lost()
     ended_names: set[str] = set()
-    for number, state in _backwards(program, start, steps):
-        traced = program.trace_step(state, number, values=True)
+    for number, before, _ in last_to_first(program, (start, program.advance(start)), steps):
+        traced = program.trace_step(before, number, values=True)
         output = program.trace_output(traced.values, number, values=True)
         ended_by_step, ended_by_output = Ended(), Ended()
         for draw, generator in enumerate(generators):
@@ -160,22 +160,6 @@ def united_gradients(gradients: Sequence[Gradient]) -> Gradient:
         without_rule=names,
         steps=max(each.steps for each in gradients),
     )
-
-
-def _backwards(program: Program, start: State, steps: int) -> Iterator[tuple[int, State]]:
-    """Number of the last step and the state before it, ... and of the first; few states are held at once."""
-    stride = max(math.isqrt(steps), 1)
-    marks = [start]
-    for number in range(1, steps):
-        start = program.advance(start)
-        if number % stride == 0:
-            marks.append(start)
-    for block in reversed(range(len(marks))):
-        states = [marks.pop()]
-        for _ in range(min(stride, steps - block * stride) - 1):
-            states.append(program.advance(states[-1]))
-        while states:
-            yield block * stride + len(states), states.pop()
 
 
 def _cotangents(output: TracedOutput, generator: np.random.Generator) -> list[Seed]:

@@ -5,8 +5,8 @@ not repeat, but is one of a few that counters choose from, one step of each kind
 order. Else each step is recorded when its turn comes, from the last to the first, so that one tape is alive
 at a time.
 
-May import `counters`, `foresight`, `hidden`, `kinds`, `period`, `program`, `recorder`, `structure`.
-Tests: ``tests/test_recurrence.py``, ``tests/test_kinds.py``.
+May import `counters`, `foresight`, `hidden`, `kinds`, `period`, `program`, `recorder`, `replay`,
+`structure`. Tests: ``tests/test_recurrence.py``, ``tests/test_kinds.py``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import isqrt
-from typing import Any
+from itertools import starmap
 
 from scr_critplugin.analysis.counters import Turn
 from scr_critplugin.analysis.foresight import Foresight, foresee
@@ -24,6 +23,7 @@ from scr_critplugin.analysis.kinds import Kinds, record_kinds
 from scr_critplugin.analysis.period import LONGEST_PERIOD, PeriodSearch
 from scr_critplugin.analysis.program import Program, State, results_of
 from scr_critplugin.analysis.recorder import Recorded, Recorder
+from scr_critplugin.analysis.replay import last_to_first
 from scr_critplugin.analysis.structure import Structure
 
 EACH = 8
@@ -88,16 +88,6 @@ class Window:
     def holds_for(self) -> frozenset[int]:
         """Steps, counted from 0, that were recorded and that the masks hold for in any order."""
         return self.recorded if self.any_order or self.period == 1 else frozenset()
-
-    @property
-    def sinks(self) -> tuple[Any, ...]:
-        """Places where values left the data flow in the steps recorded until now."""
-        return tuple(sorted(self._recorder.sinks))
-
-    @property
-    def primitives(self) -> int:
-        """Number of primitive calls of the first step, once that is recorded."""
-        return self._recorder.primitives
 
     @property
     def counters(self) -> tuple[str, ...]:
@@ -211,7 +201,7 @@ class _Opening:
         """The window of steps that are all recorded."""
 
         def replay() -> Iterator[Recorded]:
-            return _last_to_first(self.program, self.recorder, self.states, self.steps or 0)
+            return starmap(self.recorder.record, last_to_first(self.program, self.states, self.steps or 0))
 
         return Window(
             self.program,
@@ -269,35 +259,6 @@ def _unknown(foresight: Foresight) -> tuple[str, ...]:
     if foresight.unknown is None:
         return ()
     return (f"whether later steps go on like the recorded ones was not checked: {foresight.unknown}",)
-
-
-def _last_to_first(
-    program: Program, recorder: Recorder, states: tuple[State, State], steps: int
-) -> Iterator[Recorded]:
-    """Record `steps` steps from the last to the first, given the first two `states`.
-
-    Of the states in between, about ``2 * sqrt(steps)`` are held: those at the start of each stretch, and
-    those of the present stretch.
-    """
-    stride = steps if steps <= EACH else isqrt(steps - 1) + 1
-    first_of = {0: states[0]}
-    state, last = states[1], (steps - 1) // stride * stride
-    for number in range(1, last + 1):
-        if number % stride == 0:
-            first_of[number] = state
-        if number < last:
-            state = program.advance(state)
-    following: list[State] = []
-    for first in reversed(range(0, steps, stride)):
-        stretch = [first_of.pop(first)] if first else list(states)
-        until = min(first + stride, steps) - len(following)
-        while first + len(stretch) <= until:
-            stretch.append(program.advance(stretch[-1]))
-        stretch += following
-        following = stretch[:1]
-        while len(stretch) > 1:
-            after = stretch.pop()
-            yield recorder.record(first + len(stretch), stretch[-1], after)
 
 
 def _in_no_period(recorded: Recorded) -> tuple[int, Recorded]:

@@ -9,6 +9,7 @@ May import NumPy only. Tests: ``tests/test_dependence_rules.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -87,6 +88,12 @@ def merge(into: Mask, other: Mask) -> None:
             fill(into)
     else:
         into |= other
+
+
+def unite_named(into: dict[str, BoolArray], other: Mapping[str, BoolArray]) -> None:
+    """Set in the masks `into`, in arrays of their own, what those of the same names in `other` set."""
+    for name, mask in other.items():
+        into[name] = into[name] | mask if name in into else mask
 
 
 def union_of(masks: list[Mask]) -> BoolArray:

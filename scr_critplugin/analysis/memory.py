@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from scr_critplugin.analysis import rules, windows
 from scr_critplugin.analysis.rules import IN_PLACE_BY_DESIGN, Row, always
-from scr_critplugin.analysis.tape import DependenceNode, Tape, owner_of
+from scr_critplugin.analysis.tape import DependenceNode, Tape
+from scr_critplugin.analysis.values import owner_of
 from scr_critplugin.analysis.windows import Region, window_of
 
 

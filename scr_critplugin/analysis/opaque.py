@@ -20,7 +20,8 @@ import numpy as np
 from scr_critplugin.analysis import reach
 from scr_critplugin.analysis.boxes import TracedArray, lent, mapped
 from scr_critplugin.analysis.namespaces import Constant, made_writable
-from scr_critplugin.analysis.tape import Tape, owner_of
+from scr_critplugin.analysis.tape import Tape
+from scr_critplugin.analysis.values import owner_of
 
 _C_FUNCTION = ctypes.CFUNCTYPE(None).__mro__[1]
 _COMPILED = {"cython_function_or_method", "fortran", "nb_func", "builtin_function_or_method"}

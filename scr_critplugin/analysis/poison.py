@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from scr_critplugin.analysis.bisection import Spans, culprits, without
 from scr_critplugin.analysis.fills import FILLS, mixed, poisoned
+from scr_critplugin.analysis.masks import unite_named
 from scr_critplugin.analysis.program import Program, State
 from scr_critplugin.analysis.trials import Communicator, Trials, require_masks_of
 from scr_critplugin.criticality import ElementState, Variable
@@ -175,8 +176,7 @@ def united(reports: list[PoisonReport]) -> PoisonReport:
     last = reports[-1]
     guilty: Masks = {}
     for report in reports:
-        for name, mask in report.guilty.items():
-            guilty[name] = guilty[name] | mask if name in guilty else mask
+        unite_named(guilty, report.guilty)
     return PoisonReport(
         last.fills,
         last.elements,

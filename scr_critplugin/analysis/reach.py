@@ -84,10 +84,6 @@ class Slot:
         return type(held) is staticmethod and type(self.value) is not staticmethod
 
 
-def _binds(value: Any) -> bool:
-    return hasattr(type(value), "__get__")
-
-
 def is_left_alone(module: Any) -> bool:
     """True if the module of that name is no part of a program."""
     return _is_left_alone(str(module))

@@ -51,8 +51,6 @@ class Recorder:
         Places where values left the data flow.
     counters : set of str
         Variables that are not traced and change from one step to the next.
-    primitives : int
-        Number of primitive calls of the first step.
     """
 
     def __init__(self, program: Program, start: State, *, with_plain_output: bool) -> None:
@@ -60,7 +58,6 @@ class Recorder:
         self._with_plain_output = with_plain_output
         self.sinks: set[Any] = set()
         self.counters: set[str] = set()
-        self.primitives = 0
         self._written: set[str] = set()
         self._sharing = set(_sharing(start))
 
@@ -72,8 +69,6 @@ class Recorder:
         traced = self._program.trace_step(before, number=number)
         _refuse_other_results(after, traced)
         self.counters |= _counters(before, after)
-        if number == 1:
-            self.primitives = len(traced.tape.nodes)
         self._refuse_shared_memory(traced)
         traced.let_go()
         output = self._program.trace_output(after, number=number)

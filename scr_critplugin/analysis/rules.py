@@ -389,17 +389,15 @@ _add(
 _add(Row(pulls.dense, whole=True, data=FIRST), vjps, "untake")
 _add(Row(pulls.dense, whole=True, data=FIRST), autograd.builtins, "container_untake")
 _add(_DENSE, autograd.builtins, "sequence_extend_left sequence_extend_right _make_dict")
-add_rule(
-    autograd.builtins.container_take,
-    Row(
-        pulls.container_item,
-        data=FIRST,
-        values=range(1, 2),
-        moves=always,
-        many_results=True,
-        sequence_argument=True,
-    ),
+ITEM_OF_SEQUENCE = Row(
+    pulls.container_item,
+    data=FIRST,
+    values=range(1, 2),
+    moves=always,
+    many_results=True,
+    sequence_argument=True,
 )
+add_rule(autograd.builtins.container_take, ITEM_OF_SEQUENCE)
 add_rule(
     autograd.builtins.make_sequence,
     Row(

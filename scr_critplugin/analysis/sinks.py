@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scr_critplugin.analysis.departures import Place
+from scr_critplugin.analysis.masks import unite_named
 from scr_critplugin.analysis.ranks import current
 from scr_critplugin.analysis.sweep import Masks, communicates, mask_of, pull_to_parents, set_whole
 from scr_critplugin.analysis.tape import Tape
@@ -74,9 +75,7 @@ def feed(into: Fed, tape: Tape) -> None:
         key = tuple(positions)
         if key not in swept:
             swept[key] = _feeding(tape, positions)
-        known = into.setdefault(place, {})
-        for name, mask in swept[key].items():
-            known[name] = known[name] | mask if name in known else mask
+        unite_named(into.setdefault(place, {}), swept[key])
 
 
 def _feed_together(into: Fed, tape: Tape, nodes: dict[Place, list[int]], places: Sequence[Place]) -> None:
@@ -84,9 +83,7 @@ def _feed_together(into: Fed, tape: Tape, nodes: dict[Place, list[int]], places:
     for place in places:
         found = _feeding(tape, nodes.get(place, []), until=len(tape.nodes))
         if place in nodes or found:
-            known = into.setdefault(place, {})
-            for name, mask in found.items():
-                known[name] = known[name] | mask if name in known else mask
+            unite_named(into.setdefault(place, {}), found)
 
 
 def sinks_of(fed: Fed, *, steering_counts: bool) -> tuple[Sink, ...]:

@@ -28,12 +28,6 @@ from scr_critplugin.analysis.masks import BoolArray
 from scr_critplugin.analysis.rules import Row, add_rule
 
 
-def is_sparse(value: Any) -> bool:
-    """True if `value` is a sparse array or matrix of SciPy. Does not import SciPy."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(value))
-
-
 def sparse_matmul(matrix: Any, x: Any) -> Any:
     """``matrix @ x`` for a two-dimensional sparse `matrix` and an array `x` of one or two axes.
 

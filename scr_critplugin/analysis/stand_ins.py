@@ -26,7 +26,8 @@ from scr_critplugin.analysis.memory import memory_order
 from scr_critplugin.analysis.namespaces import Constant, Namespace, replaced
 from scr_critplugin.analysis.opaque import Caller, Opaque, OpaqueModule
 from scr_critplugin.analysis.reach import Slot, Walk
-from scr_critplugin.analysis.tape import Outside, Tape, owner_of
+from scr_critplugin.analysis.tape import Outside, Tape
+from scr_critplugin.analysis.values import owner_of
 
 _LARGEST_COPY = 1 << 30
 """Bytes of the largest array outside the state that is copied, so that it can be written to."""

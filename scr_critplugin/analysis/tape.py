@@ -34,7 +34,7 @@ from scr_critplugin.analysis.rules import (
     row_of,
     untraced_primitives,
 )
-from scr_critplugin.analysis.values import Saved, Values
+from scr_critplugin.analysis.values import Saved, Values, owner_of
 from scr_critplugin.errors import ProfileError, ProfileWarning
 
 
@@ -284,28 +284,21 @@ class DependenceNode(Node):  # type: ignore[misc]
 
     def initialize_root(self, tape: Tape, value: Any) -> None:
         """Make this the node of a state variable."""
-        self.tape = tape
-        self.parents = ()
-        self.shape = shape_of(value)
-        self.call = None
-        self.row = None
+        self._be_no_call(tape, value)
         self.saved = None if tape.values is None else tape.values.of_root(value)
-        self.constant = False
-        self.steered = False
-        self.loose = self.coarse = False
         self.position = tape.enter(self)
 
     def be_constant(self, tape: Tape, value: Any) -> None:
         """Make this the node of a value that does not depend on the state."""
+        self._be_no_call(tape, value)
+        self.constant = True
+
+    def _be_no_call(self, tape: Tape, value: Any) -> None:
         self.tape = tape
         self.parents = ()
         self.shape = shape_of(value)
-        self.call = None
-        self.row = None
-        self.saved = None
-        self.constant = True
-        self.steered = False
-        self.loose = self.coarse = False
+        self.call = self.row = self.saved = None
+        self.constant = self.steered = self.loose = self.coarse = False
         self.position = -1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DependenceNode:
@@ -314,14 +307,6 @@ class DependenceNode(Node):  # type: ignore[misc]
 
 for _primitive in untraced_primitives():
     register_notrace(DependenceNode, _primitive)
-
-
-def owner_of(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array at the end of the chain of views that `value` is."""
-    owner = value
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    return owner
 
 
 def _call(

@@ -153,7 +153,7 @@ class Values:
     def _kept_array(self, array: NDArray[Any], is_result: bool) -> Cell:
         if self._own.get(id(array)) is array:
             return Cell(array)
-        owner = _owner_of(array)
+        owner = owner_of(array)
         if id(owner) not in self._memories and not (is_result and owner is array):
             return Cell(self._constant(array))
         # A new result gets its memory right after this.
@@ -165,7 +165,7 @@ class Values:
         return cell
 
     def _constant(self, array: NDArray[Any]) -> NDArray[Any]:
-        if not _owner_of(array).flags.writeable:
+        if not owner_of(array).flags.writeable:
             return array
         key = _place(array)
         known = self._constants.get(key)
@@ -209,7 +209,8 @@ def _overlaps(value: Any, targets: list[NDArray[Any]]) -> bool:
     return isinstance(value, np.ndarray) and any(np.may_share_memory(value, target) for target in targets)
 
 
-def _owner_of(array: NDArray[Any]) -> NDArray[Any]:
+def owner_of(array: NDArray[Any]) -> NDArray[Any]:
+    """The array at the end of the chain of views that `array` is."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

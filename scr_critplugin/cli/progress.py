@@ -14,6 +14,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
@@ -67,50 +68,37 @@ def reading_progress(what: str, total: int) -> Iterator[None]:
 @contextmanager
 def spinner(what: str) -> Iterator[None]:
     """Show that `what` goes on and for how long, where nothing tells how much of it is done."""
+    with _shown() as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
+@contextmanager
+def profile_progress(what: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show a bar of a profile; yields the function that the profile tells how far it is (see `profile`)."""
+    with _shown(BarColumn(), MofNCompleteColumn()) as progress:
+        task = progress.add_task(what, total=None)
+
+        def follow(phase: str, done: int, total: int | None) -> None:
+            progress.update(task, description=f"{what}: {phase}", completed=done, total=total)
+
+        yield follow
+
+
+def _shown(*columns: ProgressColumn) -> Progress:
+    """A line on the terminal with a spinner, the task, these columns and the time."""
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
         *columns,
+        TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
         # What the work prints to a file or pipe must get there.
         redirect_stdout=sys.stdout.isatty(),
-    ) as shown:
-        shown.add_task(what, total=None)
-        yield
-
-
-@contextmanager
-def profile_progress(what: str) -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """Show a bar of a profile; yields the function that the profile tells how far it is (see `profile`).
-
-    Without a terminal, None.
-    """
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
     )
-    with Progress(
-        *columns,
-        console=console,
-        transient=True,
-        # What the program prints to a file or pipe must get there.
-        redirect_stdout=sys.stdout.isatty(),
-    ) as shown:
-        task = shown.add_task(what, total=None)
-
-        def follow(phase: str, done: int, total: int | None) -> None:
-            shown.update(task, description=f"{what}: {phase}", completed=done, total=total)
-
-        yield follow
 
 
 def _bytes_read() -> int:
