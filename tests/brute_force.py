@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scr_critplugin.analysis import profile
+from scr_critplugin.analysis import Profile, profile
 
 State = dict[str, Any]
 Function = Callable[[State], Any]
@@ -62,8 +62,13 @@ def truth(
     return matter
 
 
+def places(found: Profile, name: str = "x") -> set[int]:
+    """The elements of a variable that a profile calls critical, by their places in C order."""
+    return {int(i) for i in np.flatnonzero(found.map[name].critical)}
+
+
 def critical(step: Function, state: State, output: Function, **options: Any) -> dict[str, set[int]]:
     """The elements that `profile` calls critical, by their places in C order."""
     with np.errstate(all="ignore"):
         found = profile(step, state, output, **options)
-    return {name: {int(i) for i in np.flatnonzero(found.map[name].critical)} for name in found.map}
+    return {name: places(found, name) for name in found.map}

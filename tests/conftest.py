@@ -54,12 +54,12 @@ def ram_path() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def run_ranks(mpiexec: list[str]) -> Any:
-    """Run a script on several ranks; the JSON objects that it prints, one a line."""
+    """Run a script (a path, or one of this folder) on several ranks; the JSON that it prints, one a line."""
     pytest.importorskip("mpi4py", reason="no mpi4py: pip install 'scr_critplugin[mpi]'")
 
-    def run(ranks: int, script: str, *arguments: str) -> list[Any]:
+    def run(ranks: int, script: str | Path, *arguments: str, timeout: float = 500) -> list[Any]:
         command = [*mpiexec, "-n", str(ranks), sys.executable, str(HERE / script), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         assert done.returncode == 0, done.stdout + done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 

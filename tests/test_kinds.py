@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import places as critical
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scr_critplugin.analysis import Profile, profile
+from scr_critplugin.analysis import profile
 from scr_critplugin.analysis.counters import Turn, Watch
 from scr_critplugin.analysis.paths import MOST_PATHS, Paths, paths_ahead
 from scr_critplugin.criticality import ElementState
@@ -21,10 +22,6 @@ from scr_critplugin.errors import ProfileError
 State = dict[str, Any]
 N = 5
 X = np.linspace(0.3, 1.7, N)
-
-
-def critical(found: Profile, name: str = "x") -> set[int]:
-    return {int(i) for i in np.flatnonzero(found.map[name].critical)}
 
 
 def first(state: State) -> Any:

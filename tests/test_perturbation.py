@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -355,21 +352,10 @@ if comm.rank == 0:
 """
 
 
-def test_ranks_change_one_element_at_a_time(tmp_path: Path, mpiexec: list[str]) -> None:
-    pytest.importorskip("mpi4py", reason="needs mpi4py: pip install mpi4py mpich")
+def test_ranks_change_one_element_at_a_time(tmp_path: Path, run_ranks: Any) -> None:
     script = tmp_path / "ranks.py"
     script.write_text(RANKS)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    ran = subprocess.run(
-        [*mpiexec, "-n", "3", sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
+    (found,) = run_ranks(3, script, timeout=120)
     assert [places for places, *_ in found] == [[0], [1], [2]]
     assert len({runs for _, runs, _ in found}) == 1
     assert [contradictions for *_, contradictions in found] == [0, 0, 1]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -19,6 +16,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd.tracer import getval
+from brute_force import places as critical
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,10 +48,6 @@ def unchanged(state: dict[str, Any]) -> dict[str, Any]:
 def profile_of(output: Callable[[Any], Any], x: Any = X, **options: Any) -> Profile:
     """Profile `output(x)` beside an output that the tracer sees, with a step that does nothing."""
     return profile(unchanged, {"x": x, "seen": np.ones(3)}, lambda s: [s["seen"], output(s["x"])], **options)
-
-
-def critical(found: Profile, name: str = "x") -> set[int]:
-    return {int(i) for i in np.flatnonzero(found.map[name].critical)}
 
 
 def report_of(found: Profile) -> PoisonReport:
@@ -705,21 +699,10 @@ if comm.rank == 0:
 """
 
 
-def test_ranks_search_together(tmp_path: Path, mpiexec: list[str]) -> None:
-    pytest.importorskip("mpi4py", reason="needs mpi4py: pip install mpi4py mpich")
+def test_ranks_search_together(tmp_path: Path, run_ranks: Any) -> None:
     script = tmp_path / "ranks.py"
     script.write_text(RANKS)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    ran = subprocess.run(
-        [*mpiexec, "-n", "3", sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
+    (found,) = run_ranks(3, script, timeout=120)
     assert [guilty for guilty, *_ in found] == [[], [4, 20, 30], [5]]
     assert {outcome for _, outcome, *_ in found} == {"widened"}
     assert len({runs for _, _, runs, *_ in found}) == 1

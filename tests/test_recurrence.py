@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import places as critical
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import children
@@ -33,10 +34,6 @@ State = dict[str, Any]
 Step = Callable[[State], State]
 N = 5
 X = np.linspace(0.3, 1.7, N)
-
-
-def critical(found: Profile, name: str = "x") -> set[int]:
-    return {int(i) for i in np.flatnonzero(found.map[name].critical)}
 
 
 def first(state: State) -> Any:
