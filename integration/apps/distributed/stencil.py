@@ -191,6 +191,13 @@ SERIAL_OUTPUTS: dict[str, Callable[[State], Any]] = {
 }
 
 
+def setup() -> tuple[Callable[[State], State], State, Callable[[State], Any]]:
+    """The in-place program on all ranks, for ``scr_crit profile``."""
+    comm = MPI.COMM_WORLD
+    block = Block.of_rank(comm, (12, 12))
+    return in_place(block), block.state(), warmth(comm, block)
+
+
 @click.command()
 @click.option("--program", "kind", type=click.Choice(["in_place", "functional"]), default="in_place")
 @click.option("--output", "what", type=click.Choice(["warmth", "corner"]), default="warmth")

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from scr_critplugin.criticality import CriticalityMap
+
 HERE = Path(__file__).resolve().parent
 CRITICAL = 0
 
@@ -70,3 +72,21 @@ def test_conjugate_gradients(maps_of: Any, ranks: int, program: str, output: str
     }
     assert critical["ranks"] == critical["serial"]
     assert report["uncritical"] == {"x": {"residual": 22, "part": 15}[output], "r": 0, "p": 0, "q": 22}
+
+
+def test_the_command_line_profiles_all_ranks_and_merges(mpiexec: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py", reason="no mpi4py: pip install 'scr_critplugin[mpi]'")
+    (tmp_path / "stencil.py").write_text((HERE / "stencil.py").read_text())
+    (tmp_path / "assembly.py").write_text((HERE / "assembly.py").read_text())
+    scr_crit = str(Path(sys.executable).with_name("scr_crit"))
+    for command in (
+        [*mpiexec, "-n", "4", scr_crit, "profile", "stencil.py:setup", "-o", "stencil.{rank}.npz"],
+        [scr_crit, "merge", "stencil.*.npz", "-o", "stencil.map.npz"],
+    ):
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    merged = CriticalityMap.load(tmp_path / "stencil.map.npz")
+    # Blocks of 6 by 6 cells, with a ghost all round that nothing needs.
+    assert merged["u"].shape == (8, 8)
+    assert merged["u"].critical[1:-1, 1:-1].all() and merged["u"].critical.sum() == 36
+    assert not merged["next"].critical.any()
