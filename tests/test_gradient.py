@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,9 @@ from test_inplace import CONSTRUCTS, STATEMENT, N, State, copied, program, start
 
 from scr_critplugin.analysis import profile
 from scr_critplugin.analysis.adjoints import Ended, pull_back
-from scr_critplugin.analysis.gradient import _backwards
 from scr_critplugin.analysis.program import Program, leaves
 from scr_critplugin.analysis.recording import recording
+from scr_critplugin.analysis.replay import AT_ONCE, last_to_first
 from scr_critplugin.analysis.sparse_products import sparse_matmul
 from scr_critplugin.criticality import CriticalityMap, ElementState
 from scr_critplugin.errors import ProfileError
@@ -492,16 +494,23 @@ def test_a_run_of_any_length_is_looked_at_until_the_masks_stand() -> None:
     assert np.array_equal(found.gradient.magnitudes["belt"] != 0, found.map["belt"].critical)
 
 
-@given(st.integers(1, 30))
+@given(st.integers(1, 120))
 def test_states_come_backwards_and_few_are_held(steps: int) -> None:
-    def step(s: State) -> State:
-        return {"x": s["x"] + 1.0}
+    made: list[weakref.ref[Any]] = []
 
-    found = [
-        (number, float(state["x"]))
-        for number, state in _backwards(Program(step, step), {"x": np.float64(0.0)}, steps)
-    ]
-    assert found == [(n + 1, float(n)) for n in reversed(range(steps))]
+    def step(s: State) -> State:
+        after = s["x"] + 1.0
+        made.append(weakref.ref(after))
+        return {"x": after}
+
+    program = Program(step, step)
+    start = {"x": np.zeros(1)}
+    found = []
+    for number, before, after in last_to_first(program, (start, program.advance(start)), steps):
+        found.append((number, float(before["x"][0]), float(after["x"][0])))
+        assert sum(array() is not None for array in made) <= max(2 * math.isqrt(steps) + 4, AT_ONCE + 1)
+    assert found == [(n + 1, float(n), float(n + 1)) for n in reversed(range(steps))]
+    assert len(made) <= 2 * steps
 
 
 def test_complex_and_single_precision_variables() -> None:
