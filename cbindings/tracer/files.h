@@ -1,0 +1,52 @@
+/* files.h - checkpoint files: what was written to them, and where their bytes went when read.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Files are told apart by device and inode, asked from the kernel at each call, so that dup, lseek,
+ * O_APPEND, links and renames need no bookkeeping. During PHASE_OUTPUT every regular file that is
+ * written is recorded; at its end those at which a routed name points are the checkpoint, and what
+ * went to any other counts as used.
+ */
+#ifndef SCR_CRIT_TRACER_FILES_H
+#define SCR_CRIT_TRACER_FILES_H
+
+#include "intervals.h"
+
+typedef struct trace_file trace_file; /* one file of one generation */
+
+/* A phase begins; dataset as SCR names it. */
+void files_begin(const HChar *dataset);
+/* SCR routed a file; both names are copied. A relative path is taken from the working directory. */
+void files_routed(const HChar *name, const HChar *path);
+
+/* System calls (syscalls.c): */
+/* fd was written at offset from memory (origins are taken now). */
+void files_written(Int fd, ULong offset, Addr address, SizeT bytes);
+/* fd was written at offset with bytes that were never in this process's memory: unknown. */
+void files_written_unseen(Int fd, ULong offset, ULong bytes);
+void files_copied(Int from, ULong from_offset, Int to, ULong to_offset, ULong bytes);
+void files_truncated(Int fd, ULong size);
+/* A file that is being restarted from was read into memory, or mapped there. False if fd is not
+ * one of them. */
+Bool files_read(Int fd, ULong offset, Addr address, SizeT bytes);
+
+/* For watch.c, at the end of a phase: */
+/* Settle PHASE_OUTPUT: stat every routed path, drop the rest (their origins are used), take what
+ * was stored into shared mappings of the files. */
+void files_settle_output(void);
+/* The files of the present generation. */
+UInt files_count(void);
+trace_file *files_nth(UInt n);
+UInt files_number(const trace_file *file); /* as the trace names it */
+ULong files_size(const trace_file *file);
+/* PHASE_OUTPUT: offset -> origin. PHASE_RESTART: critical offsets so far (any origin but NONE). */
+const intervals *files_content(const trace_file *file);
+/* Where ORIGIN_FILE | position is: the file and its offset; the piece goes on for at most `limit`
+ * bytes. Stays valid for all generations. Returns the length of the piece. */
+ULong files_at(ULong position, ULong limit, trace_file **file, ULong *offset);
+/* Mark bytes of a file of PHASE_RESTART critical (watch_use). */
+void files_use(trace_file *file, ULong offset, ULong bytes);
+/* The phase is over; files_at still works. */
+void files_end(void);
+
+#endif

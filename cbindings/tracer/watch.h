@@ -1,0 +1,40 @@
+/* watch.h - which watched memory stands for which file bytes, and what became of them.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The end of a phase makes a generation: every file byte of that checkpoint with the places that
+ * hold its value. Where a place is read first, the byte is critical; where all are overwritten
+ * first, dead; where none is read and some is never touched, unused. A place counts for every
+ * generation whose value it still holds. Results go to the trace file as soon as they are known.
+ */
+#ifndef SCR_CRIT_TRACER_WATCH_H
+#define SCR_CRIT_TRACER_WATCH_H
+
+#include "intervals.h"
+
+/* While a phase follows copies (called by origins and the system calls): */
+/* Bytes of this origin were used otherwise than copied: critical, also in earlier generations. */
+void watch_use(ULong origin, SizeT bytes);
+/* Memory was overwritten in this phase. Its old value may live on elsewhere, so it is settled only
+ * at the phase's end. */
+void watch_overwritten(Addr address, SizeT bytes);
+
+/* In any phase: */
+/* Memory is gone (free, munmap): what was pending there counts as overwritten. */
+void watch_gone(Addr address, SizeT bytes);
+/* Memory moved: watched places go along. */
+void watch_moved(Addr from, Addr to, SizeT bytes);
+/* Others read and write it unseen: critical in every generation that has it as a place. */
+void watch_shared(Addr address, SizeT bytes);
+
+/* The end of a phase: a generation from what files.h and origins.h hold. */
+void watch_output_ended(ThreadId tid);
+void watch_restart_ended(ThreadId tid);
+
+/* Write everything that is still undecided as unused; then the trace can be closed. */
+void watch_finish(void);
+
+/* For reports: undecided bytes of files, all generations. */
+ULong watch_undecided(void);
+
+#endif
