@@ -14,8 +14,8 @@
 /* Where a byte came from, unchanged. */
 #define ORIGIN_NONE 0ULL
 /* a memory address (below 2^62): what stood there when the present phase began */
-#define ORIGIN_DERIVED (1ULL << 62)   /* computed, or of unknown source: nothing to follow */
-#define ORIGIN_FILE (1ULL << 63)      /* | position in the space of restart files (files.h) */
+#define ORIGIN_DERIVED (1ULL << 62) /* computed, or of unknown source: nothing to follow */
+#define ORIGIN_FILE (1ULL << 63)    /* | position in the space of restart files (files.h) */
 
 static inline Bool origin_is_file(ULong origin)
 {

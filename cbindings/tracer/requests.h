@@ -20,9 +20,9 @@ typedef enum {
     TRACE_CHECKPOINT_ASKED, /* what SCR_Need_checkpoint answered: a step mark */
     TRACE_FINALIZING,       /* SCR_Finalize was called */
     /* MPI, and any other code whose accesses the tool cannot see. */
-    TRACE_READ,    /* address, bytes: read by somebody (a send buffer) */
-    TRACE_WRITTEN, /* address, bytes: overwritten by somebody (a receive buffer) */
-    TRACE_SHARED,  /* address, bytes: others may read and write it from now on unseen */
+    TRACE_READ,             /* address, bytes: read by somebody (a send buffer) */
+    TRACE_WRITTEN,          /* address, bytes: overwritten by somebody (a receive buffer) */
+    TRACE_SHARED,           /* address, bytes: others may read and write it from now on unseen */
     TRACE_LOADS_ARE_WRITES, /* 1 or 0: this thread's loads count as writes (to walk a datatype) */
     TRACE_RANK,             /* rank, number of ranks */
     TRACE_WARNING           /* text: what the tool may not see, for the user */

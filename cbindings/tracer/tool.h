@@ -22,7 +22,7 @@ void tool_warn(const HChar *text);
 
 /* Options, read once at start (main.c). */
 extern const HChar *option_trace_out; /* --trace-out=PREFIX: PREFIX.trace, PREFIX.runs */
-extern const HChar *option_dump;      /* --dump=GLOB: checkpoint files written outside SCR; or NULL */
-extern Int option_until_flat;         /* --until-flat=N: 0 means to the program's end */
+extern const HChar *option_dump; /* --dump=GLOB: checkpoint files written outside SCR; or NULL */
+extern Int option_until_flat;    /* --until-flat=N: 0 means to the program's end */
 
 #endif

@@ -11,7 +11,7 @@
 void trace_open(const HChar *prefix);
 /* A line of PREFIX.trace: a keyword and fields. Text is escaped (%XX) where it holds blanks, '%' or
  * control characters. */
-void trace_line(const HChar *format, ...);       /* numbers and fixed words */
+void trace_line(const HChar *format, ...); /* numbers and fixed words */
 void trace_text_line(const HChar *key, const HChar *const *texts, UInt count);
 
 typedef enum { RUN_SOURCE = 1, RUN_STATE = 2 } run_kind;
