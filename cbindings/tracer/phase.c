@@ -79,6 +79,11 @@ void phase_dump_closed(ThreadId tid)
     (void)tid;
 }
 
+void phase_exit_asked(Int exit_code)
+{
+    (void)exit_code;
+}
+
 void phase_program_ended(Int exit_code)
 {
     watch_finish();
