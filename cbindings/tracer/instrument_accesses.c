@@ -10,10 +10,10 @@
  * Tests: tests/tracer/test_tracer_accesses.py.
  */
 #include "instrument.h"
+#include "phase.h"
 #include "shadow.h"
 
 #include <pub_tool_machine.h>
-#include <pub_tool_transtab.h>
 
 /* ---- What the translated code calls ---- */
 
@@ -396,5 +396,5 @@ void instrument_fault_handled(void)
     if (faults_are_handled)
         return;
     faults_are_handled = True;
-    VG_(discard_translations_safely)(0x1000, ~(SizeT)0 - 0x1000, "scr_crit faults");
+    phase_discard_translations();
 }

@@ -40,13 +40,26 @@ Bool phase_is_dump(void)
 
 /* ---- From phase to phase ---- */
 
+/* Valgrind lets a tool discard translations in a client request only. A system call or a signal is
+ * handled as far outside of translated code as that (munmap discards, too), so say that it is safe
+ * there; of the tool interface only this switch is missing. */
+extern Bool VG_(ok_to_discard_translations);
+
+void phase_discard_translations(void)
+{
+    const Bool was_ok = VG_(ok_to_discard_translations);
+    VG_(ok_to_discard_translations) = True;
+    VG_(discard_translations_safely)(0x1000, ~(SizeT)0 - 0x1000, "scr_crit");
+    VG_(ok_to_discard_translations) = was_ok;
+}
+
 /* Code that was translated for the last phase is of no use in the next. */
 static void enter(trace_phase next)
 {
     if (next == phase)
         return;
     phase = next;
-    VG_(discard_translations_safely)(0x1000, ~(SizeT)0 - 0x1000, "scr_crit phase");
+    phase_discard_translations();
 }
 
 static void enter_rest(void)

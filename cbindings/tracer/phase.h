@@ -26,6 +26,10 @@ static inline Bool phase_follows(void)
 /* Whether the checkpoint that is being written is a dump outside SCR's brackets (--dump). */
 Bool phase_is_dump(void);
 
+/* Instrument everything anew; in client requests, system calls and signals, not in translated
+ * code. */
+void phase_discard_translations(void);
+
 /* Events of the preload (SCR) and of system calls (dump files). Each ignores what does not fit the
  * present phase, with a warning where the user can do something about it. A change of phase
  * discards all translations. */
