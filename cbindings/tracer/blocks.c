@@ -235,7 +235,7 @@ void blocks_unmapped(Addr address, SizeT bytes)
 
 Long blocks_find(Addr address, Addr *start, SizeT *bytes)
 {
-    block *b = phase_follows() ? VG_(OSetGen_Lookup)(freed, &address) : NULL;
+    block *b = phase == PHASE_OUTPUT ? VG_(OSetGen_Lookup)(freed, &address) : NULL;
     if (!b)
         b = VG_(OSetGen_Lookup)(live, &address);
     if (!b)

@@ -13,15 +13,17 @@ typedef struct {
 } generation_file;
 
 struct generation {
-    XArray *files;  /* of generation_file, by base */
-    spans *items;   /* place -> position, sorted */
-    spans *decided; /* position -> outcome: verdicts that have not gone out */
-    Bool several;   /* a position may have more than one item */
-    Bool counted;   /* undecided is right */
+    XArray *files;    /* of generation_file, by base */
+    spans *places;    /* place -> value, sorted */
+    spans *positions; /* value -> position, sorted */
+    spans *decided;   /* position -> outcome: verdicts that have not gone out */
+    Bool counted;     /* undecided is right */
     ULong undecided;
 };
 
 static XArray *all; /* of generation * */
+
+/* ---- One generation ---- */
 
 generation *generation_new(void)
 {
@@ -29,7 +31,8 @@ generation *generation_new(void)
         all = VG_(newXA)(VG_(malloc), "generations", VG_(free), sizeof(generation *));
     generation *made = VG_(calloc)("generation", 1, sizeof *made);
     made->files = VG_(newXA)(VG_(malloc), "generation.files", VG_(free), sizeof(generation_file));
-    made->items = spans_new();
+    made->places = spans_new();
+    made->positions = spans_new();
     made->decided = spans_new();
     VG_(addToXA)(all, &made);
     return made;
@@ -48,24 +51,53 @@ ULong generation_add_file(generation *made, UInt number, ULong size)
     return base;
 }
 
-void generation_add_item(generation *made, ULong place, ULong length, ULong position)
+void generation_add_position(generation *made, ULong value, ULong length, ULong position)
 {
-    spans_add(made->items, place, length, position);
+    spans_add(made->positions, value, length, position);
 }
 
-void generation_has_several(generation *made)
+spans *generation_values(generation *made)
 {
-    made->several = True;
+    spans_sort(made->positions);
+    return spans_union(made->positions);
 }
+
+void generation_add_place(generation *made, ULong place, ULong length, ULong value)
+{
+    spans_add(made->places, place, length, value);
+}
+
+/* ---- Verdicts ---- */
 
 void generation_decide(generation *made, ULong position, ULong length, run_state state,
                        run_reason reason)
 {
-    ULong outcome = OUTCOME(state, reason);
-    spans_add(made->decided, position, length, outcome + (position & (OUTCOME(0, 1) - 1)));
+    spans_add(made->decided, position, length, outcome_at(state, reason, position));
 }
 
-/* ---- Verdicts ---- */
+typedef struct {
+    generation *of;
+    run_state state;
+    run_reason reason;
+    spans *found;
+} collector;
+
+static void decide_position(void *closure, ULong value, ULong length, ULong same, ULong position)
+{
+    const collector *at = closure;
+    (void)value, (void)same;
+    generation_decide(at->of, position, length, at->state, at->reason);
+}
+
+void generation_decide_value(generation *made, ULong value, ULong length, run_state state,
+                             run_reason reason)
+{
+    spans *values = spans_new();
+    collector at = {made, state, reason, NULL};
+    spans_add(values, value, length, value);
+    spans_join(values, made->positions, decide_position, &at);
+    spans_free(values);
+}
 
 static const generation_file *file_of(const generation *of, ULong position)
 {
@@ -102,7 +134,8 @@ static void tell(generation *of)
 
 void generation_made(generation *made)
 {
-    spans_sort(made->items);
+    spans_sort(made->positions);
+    spans_sort(made->places);
     tell(made);
 }
 
@@ -114,32 +147,26 @@ static void each(void (*action)(generation *of, void *closure), void *closure)
         action(*(generation **)VG_(indexXA)(all, i), closure);
 }
 
-typedef struct {
-    generation *of;
-    spans *found;
-} collector;
-
-static void collect_alias(void *closure, ULong place, ULong length, ULong position, ULong alias)
+static void collect_alias(void *closure, ULong place, ULong length, ULong value, ULong alias)
 {
     (void)place;
-    spans_add(((collector *)closure)->found, alias, length, position);
+    spans_add(((collector *)closure)->found, alias, length, value);
 }
 
 static void add_aliases(generation *of, void *closure)
 {
     const spans *aliases = closure;
-    if (spans_count(of->items) == 0)
+    if (spans_count(of->places) == 0)
         return;
-    collector collected = {of, spans_new()};
-    spans_join(of->items, aliases, collect_alias, &collected);
-    for (ULong i = 0; i < spans_count(collected.found); i++) {
-        span s = spans_at(collected.found, i);
-        spans_add(of->items, s.start, s.length, s.to);
-        of->several = True;
-        of->counted = False;
+    collector at = {.of = of, .found = spans_new()};
+    spans_join(of->places, aliases, collect_alias, &at);
+    for (ULong i = 0; i < spans_count(at.found); i++) {
+        span s = spans_at(at.found, i);
+        spans_add(of->places, s.start, s.length, s.to);
     }
-    spans_sort(of->items);
-    spans_free(collected.found);
+    spans_sort(of->places);
+    spans_free(at.found);
+    of->counted = False;
 }
 
 void generations_add_aliases(const spans *aliases)
@@ -148,46 +175,67 @@ void generations_add_aliases(const spans *aliases)
         each(add_aliases, (void *)aliases);
 }
 
-static void collect_outcome(void *closure, ULong place, ULong length, ULong position, ULong outcome)
+/* Values by what became of a place of theirs: each state and reason once. */
+enum { OUTCOMES = 4 * 8 };
+
+typedef struct {
+    spans *values[OUTCOMES];
+} sorted_outcomes;
+
+static void collect_outcome(void *closure, ULong place, ULong length, ULong value, ULong outcome)
 {
-    collector *collected = closure;
+    sorted_outcomes *at = closure;
     (void)place;
-    run_state state = outcome_state(outcome);
-    generation_decide(collected->of, position, length, state, outcome_reason(outcome));
-    if (state == STATE_CRITICAL && collected->of->several)
-        spans_add(collected->found, position, length, position);
+    UInt n = outcome_state(outcome) * 8 + outcome_reason(outcome) % 8;
+    if (!at->values[n])
+        at->values[n] = spans_new();
+    spans_add(at->values[n], value, length, value);
 }
 
-/* Critical is final: the other places of those positions need not be waited for. */
-static void drop_positions(generation *of, spans *positions)
+/* Critical is final: other places of those values need not be waited for. */
+static void drop_values(generation *of, const spans *values)
 {
-    spans_sort(positions);
-    spans *covered = spans_union(positions);
-    spans *by_position = spans_turned(of->items);
-    spans *rest = spans_new();
-    spans_cut(by_position, covered, NULL, NULL, rest);
-    spans_free(of->items);
-    of->items = spans_turned(rest);
+    spans *by_value = spans_turned(of->places), *rest = spans_new();
+    spans_cut(by_value, values, NULL, NULL, rest);
+    spans_free(of->places);
+    of->places = spans_turned(rest);
     spans_free(rest);
-    spans_free(by_position);
-    spans_free(covered);
+    spans_free(by_value);
+}
+
+static void decide_values(generation *of, spans *values, UInt n)
+{
+    collector at = {of, (run_state)(n / 8), (run_reason)(n % 8), NULL};
+    spans_sort(values);
+    spans *each_once = spans_union(values);
+    spans_join(each_once, of->positions, decide_position, &at);
+    if (at.state == STATE_CRITICAL)
+        drop_values(of, each_once);
+    spans_free(each_once);
 }
 
 static void settle(generation *of, void *closure)
 {
     const spans *settled = closure;
-    if (spans_count(of->items) > 0) {
-        collector collected = {of, spans_new()};
-        spans *rest = spans_new();
-        spans_cut(of->items, settled, collect_outcome, &collected, rest);
-        spans_free(of->items);
-        of->items = rest;
-        of->counted = False;
-        if (spans_count(collected.found) > 0)
-            drop_positions(of, collected.found);
-        spans_free(collected.found);
+    if (spans_count(of->places) == 0)
+        return;
+    sorted_outcomes at = {{NULL}};
+    spans *rest = spans_new();
+    spans_cut(of->places, settled, collect_outcome, &at, rest);
+    spans_free(of->places);
+    of->places = rest;
+    of->counted = False;
+    for (UInt n = 0; n < OUTCOMES; n++) {
+        if (at.values[n]) {
+            decide_values(of, at.values[n], n);
+            spans_free(at.values[n]);
+        }
     }
     tell(of);
+    if (spans_count(of->places) == 0) { /* nothing more can come */
+        spans_free(of->positions);
+        of->positions = spans_new();
+    }
 }
 
 void generations_settle(const spans *settled)
@@ -196,26 +244,26 @@ void generations_settle(const spans *settled)
         each(settle, (void *)settled);
 }
 
-static ULong total(const spans *list)
+static spans *values_left(const generation *of)
 {
-    ULong bytes = 0;
-    for (ULong i = 0; i < spans_count(list); i++)
-        bytes += spans_at(list, i).length;
-    return bytes;
+    spans *by_value = spans_turned(of->places), *left = spans_union(by_value);
+    spans_free(by_value);
+    return left;
+}
+
+static void add_length(void *closure, ULong value, ULong length, ULong same, ULong position)
+{
+    (void)value, (void)same, (void)position;
+    *(ULong *)closure += length;
 }
 
 static void count_undecided(generation *of, void *closure)
 {
     if (!of->counted) {
-        if (of->several) {
-            spans *by_position = spans_turned(of->items);
-            spans *covered = spans_union(by_position);
-            of->undecided = total(covered);
-            spans_free(covered);
-            spans_free(by_position);
-        } else {
-            of->undecided = total(of->items);
-        }
+        spans *left = values_left(of);
+        of->undecided = 0;
+        spans_join(left, of->positions, add_length, &of->undecided);
+        spans_free(left);
         of->counted = True;
     }
     *(ULong *)closure += of->undecided;
@@ -231,13 +279,13 @@ ULong generations_undecided(void)
 static void finish(generation *of, void *closure)
 {
     (void)closure;
-    for (ULong i = 0; i < spans_count(of->items); i++) {
-        span s = spans_at(of->items, i);
-        generation_decide(of, s.to, s.length, STATE_UNUSED, REASON_NEVER);
-    }
+    collector at = {of, STATE_UNUSED, REASON_NEVER, NULL};
+    spans *left = values_left(of);
+    spans_join(left, of->positions, decide_position, &at);
+    spans_free(left);
     tell(of);
-    spans_free(of->items);
-    of->items = spans_new();
+    spans_free(of->places);
+    of->places = spans_new();
     of->counted = False;
 }
 

@@ -17,12 +17,11 @@ static intervals *the_map(void)
     return map;
 }
 
-static void add_settled(ULong place, ULong length, ULong outcome)
+static void add_settled(ULong place, ULong length, run_state state, run_reason reason)
 {
     if (!settled)
         settled = spans_new();
-    /* `to` of a span runs with its start; an outcome in the high bits stays what it is. */
-    spans_add(settled, place, length, outcome + (place & (OUTCOME(0, 1) - 1)));
+    spans_add(settled, place, length, outcome_at(state, reason, place));
 }
 
 ULong places_piece(Addr address, ULong limit, ULong *place)
@@ -66,7 +65,7 @@ void places_settle(Addr address, ULong bytes, run_state state, run_reason reason
     Addr end = address + bytes, start;
     ULong length, place;
     while (places_first(address, end, &start, &length, &place)) {
-        add_settled(place, length, OUTCOME(state, reason));
+        add_settled(place, length, state, reason);
         intervals_set(the_map(), start, length, ORIGIN_NONE);
         /* Nobody asks any more: an access there need not be looked at. */
         shadow_write(start, length);

@@ -20,8 +20,12 @@
 #include "spans.h"
 #include "trace_file.h"
 
-/* What became of a place, as the `to` of a span of the settled list. */
-#define OUTCOME(state, reason) ((ULong)(state) << 62 | (ULong)(reason) << 56)
+/* What became of a place, as the `to` of a span: state and reason in the high bits, and below them
+ * the low bits of the span's start, so that spans of one outcome join. */
+static inline ULong outcome_at(run_state state, run_reason reason, ULong start)
+{
+    return (ULong)state << 62 | (ULong)reason << 56 | (start & ((1ULL << 56) - 1));
+}
 static inline run_state outcome_state(ULong outcome)
 {
     return (run_state)(outcome >> 62);

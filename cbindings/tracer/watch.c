@@ -17,7 +17,7 @@
  */
 #include "watch.h"
 
-#include "block_lines.h"
+#include "blocks.h"
 #include "files.h"
 #include "generations.h"
 #include "origins.h"
@@ -60,7 +60,8 @@ static void use_of_file(ULong position, ULong bytes)
 void watch_use(ULong origin, SizeT bytes)
 {
     if (origin_is_file(origin)) {
-        use_of_file(origin & ~ORIGIN_FILE, bytes);
+        if (phase == PHASE_RESTART)
+            use_of_file(origin & ~ORIGIN_FILE, bytes);
     } else if (origin_is_memory(origin) && bytes > 0) {
         /* a slot holds an address and, above it, a length: both must be those of this use */
         ULong *slot = &used_lately[(origin ^ origin >> 12) % USED_SLOTS];
@@ -177,16 +178,14 @@ static spans *noted_aliases(const spans *copies)
 /* Step 3. */
 static void settle_overwritten(void)
 {
-    const intervals *written = origins_written();
     ULong from = 0, start, length, origin;
-    while (intervals_first(written, from, &start, &length, &origin)) {
-        if (origin != start)
-            places_settle(start, length, STATE_DEAD, REASON_WRITTEN);
-        from = start + length;
-    }
-    for (from = 0; intervals_first(made(&gone), from, &start, &length, &origin);
-         from = start + length)
+    for (; intervals_first(made(&gone), from, &start, &length, &origin); from = start + length)
         places_settle(start, length, STATE_DEAD, REASON_GONE);
+    for (from = 0; intervals_first(origins_written(), from, &start, &length, &origin);
+         from = start + length) {
+        if (origin != start) /* else it was put back where it had been */
+            places_settle(start, length, STATE_DEAD, REASON_WRITTEN);
+    }
 }
 
 /* Step 4. */
@@ -245,6 +244,7 @@ void watch_phase_finished(void)
 {
     settle_shared();
     tell_settled();
+    blocks_phase_ended();
     intervals_clear(made(&used));
     intervals_clear(made(&gone));
     VG_(memset)(used_lately, 0, sizeof used_lately);
