@@ -43,7 +43,7 @@ static void after_opening(ThreadId tid, const call *at, UWord flags, Int fd)
         else if (flags & VKI_O_TRUNC)
             files_truncated(fd, 0);
     }
-    dumps_opened(tid, at->path, &status);
+    dumps_opened(tid, fd, at->path);
 }
 
 static void before_open(call *at, const UWord *arguments)

@@ -1,4 +1,4 @@
-/* calls_memory.c - system calls that map memory, or let others at it.
+/* calls_memory.c - system calls that map memory, let others at it, or end the program.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
@@ -13,6 +13,7 @@
 
 #include <pub_tool_aspacemgr.h>
 #include <pub_tool_libcfile.h>
+#include <pub_tool_machine.h>
 #include <pub_tool_vkiscnums.h>
 
 /* ---- Mappings ---- */
@@ -60,6 +61,28 @@ static void after_shmat(ThreadId tid, call *at, const UWord *arguments, UWord re
         shared_maps_add((shared_map){result, segment->end + 1 - result, 0, 0, 0});
 }
 
+/* ---- The end ---- */
+
+static void before_exit_group(call *at, const UWord *arguments)
+{
+    (void)at;
+    phase_exit_asked((Int)arguments[0]);
+}
+
+/* Of one thread: the program's end if it is the last. */
+static void before_exit(call *at, const UWord *arguments)
+{
+    ThreadId tid;
+    Addr lowest, highest;
+    UInt threads = 0;
+    (void)at;
+    VG_(thread_stack_reset_iter)(&tid);
+    while (VG_(thread_stack_next)(&tid, &lowest, &highest))
+        threads++;
+    if (threads <= 1)
+        phase_exit_asked((Int)arguments[0]);
+}
+
 /* ---- What the tool cannot see ---- */
 
 static void before_exec(call *at, const UWord *arguments)
@@ -90,6 +113,8 @@ static void before_foreign_access(call *at, const UWord *arguments)
 const call_kind calls_on_memory[] = {
     {__NR_mmap, NULL, after_mmap},
     {__NR_shmat, NULL, after_shmat},
+    {__NR_exit_group, before_exit_group, NULL},
+    {__NR_exit, before_exit, NULL},
     {__NR_execve, before_exec, NULL},
     {__NR_execveat, before_exec, NULL},
     {__NR_io_submit, before_asynchronous, NULL},

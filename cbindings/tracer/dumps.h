@@ -10,11 +10,9 @@
 
 #include "tool.h"
 
-#include <pub_tool_libcfile.h>
-
-/* A regular file was opened to be written. */
-void dumps_opened(ThreadId tid, const HChar *path, const struct vg_stat *status);
-/* Whether fd is a file of the present dump; whether there is a dump. */
+/* A file was opened to be written; given: its path as the program gave it. */
+void dumps_opened(ThreadId tid, Int fd, const HChar *given);
+/* Whether fd is a file of the present dump; whether there is any. */
 Bool dumps_has(Int fd);
 Bool dumps_any(void);
 /* A descriptor of a dump's file was closed. */

@@ -14,7 +14,6 @@ static XArray *records; /* of trace_file * */
 static XArray *routes;  /* of routed_file */
 static XArray *chosen;  /* of trace_file *: the generation */
 static HChar *dataset_name;
-static Bool dump;
 static UInt files_numbered;
 static trace_file *last_found;
 
@@ -25,22 +24,13 @@ static XArray *pointers(const HChar *cost_centre)
 
 void files_begin(const HChar *dataset)
 {
-    records = pointers("files.records");
-    chosen = pointers("files.chosen");
-    routes = VG_(newXA)(VG_(malloc), "files.routes", VG_(free), sizeof(routed_file));
+    if (!records) {
+        records = pointers("files.records");
+        chosen = pointers("files.chosen");
+        routes = VG_(newXA)(VG_(malloc), "files.routes", VG_(free), sizeof(routed_file));
+    }
+    VG_(free)(dataset_name);
     dataset_name = VG_(strdup)("files.dataset", dataset ? dataset : "");
-    dump = False;
-    last_found = NULL;
-}
-
-void files_of_dump(void)
-{
-    dump = True;
-}
-
-Bool files_dumped(void)
-{
-    return dump;
 }
 
 const HChar *files_dataset(void)
@@ -129,6 +119,14 @@ void files_choose(trace_file *file, const routed_file *routed, ULong size)
     file->size = size;
     file->number = files_numbered++;
     file->index = VG_(addToXA)(chosen, &file);
+}
+
+void files_choose_none(void)
+{
+    for (UInt n = 0; n < files_count(); n++)
+        files_nth(n)->name = files_nth(n)->path = NULL;
+    if (chosen)
+        VG_(dropTailXA)(chosen, VG_(sizeXA)(chosen));
 }
 
 UInt files_count(void)

@@ -16,12 +16,9 @@
 
 typedef struct trace_file trace_file; /* one file of one generation */
 
-/* A phase begins; dataset as SCR names it. */
+/* A phase begins; dataset as SCR names it. Or it has its name only now: then nothing else changes. */
 void files_begin(const HChar *dataset);
-/* This PHASE_OUTPUT is a dump: it was entered by the opening of a file (--dump). */
-void files_of_dump(void);
 const HChar *files_dataset(void);
-Bool files_dumped(void);
 /* SCR routed a file; both names are copied. A relative path is taken from the working directory. */
 void files_routed(const HChar *name, const HChar *path);
 
@@ -51,6 +48,10 @@ void files_unmapped(ULong device, ULong inode, ULong offset, Addr address, SizeT
 /* Settle PHASE_OUTPUT: stat every routed path, drop the rest (their origins are used), take what
  * was stored into shared mappings of the files. */
 void files_settle_output(void);
+/* No checkpoint after all (SCR_Complete_*(0), Need_checkpoint without a Start, the end of the
+ * program inside the bracket): what was written to the files so far counts as used (PHASE_OUTPUT),
+ * and there are no files. */
+void files_drop(void);
 /* The files of the present generation. PHASE_OUTPUT: those that were routed, after
  * files_settle_output. PHASE_RESTART: those that were routed and found. */
 UInt files_count(void);

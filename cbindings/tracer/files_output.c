@@ -232,3 +232,10 @@ void files_settle_output(void)
             use_content(file, 0, WHOLE);
     }
 }
+
+void files_drop(void)
+{
+    for (UInt n = 0; phase == PHASE_OUTPUT && n < files_count(); n++)
+        use_content(files_nth(n), 0, WHOLE);
+    files_choose_none();
+}

@@ -38,6 +38,7 @@ UInt files_routed_count(void);
 routed_file *files_routed_nth(UInt n);
 /* The file becomes one of the generation, under this name. Nothing happens if it is one already. */
 void files_choose(trace_file *file, const routed_file *routed, ULong size);
+void files_choose_none(void);
 
 /* files_output.c: files_read in PHASE_OUTPUT */
 Bool files_read_back(Int fd, ULong offset, Addr address, SizeT bytes);

@@ -12,6 +12,7 @@
 #include "files.h"
 #include "generations.h"
 #include "origins.h"
+#include "phase.h"
 #include "places.h"
 #include "trace_file.h"
 #include "watch_phase.h"
@@ -90,7 +91,7 @@ static void decide_homeless(making *at)
 static void make_generation(const spans *copies)
 {
     making at = {generation_new(), spans_new(), spans_new(), spans_new()};
-    copies_tell_generation(files_dumped() ? "dump" : "output");
+    copies_tell_generation(phase_is_dump() ? "dump" : "output");
     for (UInt n = 0; n < files_count(); n++)
         take_file(at.made, files_nth(n));
     spans *values = generation_values(at.made);
