@@ -182,6 +182,7 @@ static void before_options(void)
     VG_(needs_client_requests)(take_request);
     blocks_init();
     syscalls_init();
+    origins_init();
     VG_(atfork)(NULL, NULL, forked_child);
 }
 
