@@ -72,3 +72,6 @@ void files_use(trace_file *file, ULong offset, ULong bytes)
 void files_end(void)
 {
 }
+void files_drop(void)
+{
+}

@@ -34,6 +34,10 @@ Bool files_read(Int fd, ULong offset, Addr address, SizeT bytes);
 /* Settle PHASE_OUTPUT: stat every routed path, drop the rest (their origins are used), take what
  * was stored into shared mappings of the files. */
 void files_settle_output(void);
+/* No checkpoint after all (SCR_Complete_*(0), Need_checkpoint without a Start, the end of the
+ * program inside the bracket): what was written to the files so far counts as used (PHASE_OUTPUT),
+ * and there are no files. */
+void files_drop(void);
 /* The files of the present generation. */
 UInt files_count(void);
 trace_file *files_nth(UInt n);
