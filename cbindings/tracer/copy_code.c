@@ -144,7 +144,8 @@ static IRDirty *call_of(const HChar *name, void *function, IRExpr **args)
     Int count = 0;
     while (args[count])
         count++;
-    return unsafeIRDirty_0_N(count, name, VG_(fnptr_to_fnentry)(function), args);
+    /* On 64 bits arguments are in registers anyway. */
+    return unsafeIRDirty_0_N(count < 3 ? count : 3, name, VG_(fnptr_to_fnentry)(function), args);
 }
 
 void code_call(copy_code *code, IRExpr *guard, const HChar *name, void *function, IRExpr **args)

@@ -105,6 +105,23 @@ static value choice(copy_code *code, IRType type, IRExpr *condition, IRExpr *if_
     return made;
 }
 
+/* Lanes of four bytes chosen by the lanes of a second operand, which is used. */
+static value permute_lanes(copy_code *code, IRExpr *from, IRExpr *control)
+{
+    value bytes = code_value(code, from);
+    code_use_atom(code, control);
+    UInt there = code_gathered(code, &bytes);
+    value made = code_fresh(code, Ity_V256);
+    IRExpr *words[4];
+    static const IROp part[] = {Iop_V256to64_0, Iop_V256to64_1, Iop_V256to64_2, Iop_V256to64_3};
+    for (UInt k = 0; k < 4; k++)
+        words[k] = computed_by(code, Ity_I64, IRExpr_Unop(part[k], control));
+    code_call(code, NULL, "slots_permute_lanes_call", (void *)slots_permute_lanes_call,
+              mkIRExprVec_5(WORD(SLOTS_PACK(made.byte[0], there)), words[0], words[1], words[2],
+                            words[3]));
+    return made;
+}
+
 /* Bytes chosen by the bytes of a second operand, which is used. */
 static value permute(copy_code *code, IRExpr *from, IRExpr *control)
 {
@@ -122,6 +139,8 @@ static value operation(copy_code *code, IRType type, IROp op, IRExpr *const *ato
 {
     if (op == Iop_Perm8x16 || op == Iop_PermOrZero8x16)
         return permute(code, atoms[0], atoms[1]);
+    if (op == Iop_Perm32x8)
+        return permute_lanes(code, atoms[0], atoms[1]);
     value operands[OPERANDS];
     UInt used[OPERANDS];
     for (UInt k = 0; k < count; k++)

@@ -127,6 +127,19 @@ VG_REGPARM(3) void slots_permute_call(UWord pack, ULong control_low, ULong contr
         slots[to + k] = chosen[k];
 }
 
+VG_REGPARM(3)
+void slots_permute_lanes_call(UWord pack, ULong control_0, ULong control_1, ULong control_2,
+                              ULong control_3)
+{
+    enum { LANES = 8, LANE = 4 };
+    UWord to = pack >> 32, from = (UInt)pack;
+    ULong controls[] = {control_0, control_1, control_2, control_3};
+    for (UInt k = 0; k < LANES; k++) {
+        ULong lane = controls[k / 2] >> (32 * (k % 2)) & (LANES - 1);
+        slots_move_call(to + k * LANE, from + lane * LANE, LANE);
+    }
+}
+
 /* ---- Memory ---- */
 
 VG_REGPARM(3) void slots_load_call(Addr address, UWord slot, UWord bytes)

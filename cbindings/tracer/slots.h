@@ -45,7 +45,11 @@ VG_REGPARM(2) void slots_use_call(UWord slot, UWord bytes);
 VG_REGPARM(2) void slots_use_memory_call(Addr address, UWord bytes);
 /* A circular array of registers. array: first slot, elements; element: bytes, bias + 2^31. */
 VG_REGPARM(3) UWord slots_of_element_call(UWord index, UWord array, UWord element);
-/* Sixteen bytes chosen by the bytes of control, as Iop_PermOrZero8x16 has it. */
+/* Sixteen bytes chosen by the bytes of control, as Iop_PermOrZero8x16 has it. pack: to, from. */
 VG_REGPARM(3) void slots_permute_call(UWord pack, ULong control_low, ULong control_high);
+/* Eight lanes of four bytes, as Iop_Perm32x8 has it; two lanes' control in a word. */
+VG_REGPARM(3)
+void slots_permute_lanes_call(UWord pack, ULong control_0, ULong control_1, ULong control_2,
+                              ULong control_3);
 
 #endif
