@@ -194,6 +194,7 @@ static void before_options(void)
     VG_(track_pre_deliver_signal)(signal_delivered);
     blocks_init();
     syscalls_init();
+    origins_init();
     VG_(atfork)(NULL, NULL, forked_child);
 }
 
