@@ -14,6 +14,7 @@
 #include "shadow.h"
 
 #include <pub_tool_machine.h>
+#include <pub_tool_vki.h>
 
 /* ---- What the translated code calls ---- */
 
@@ -330,7 +331,7 @@ static void add_dirty(tracking *state, const IRDirty *dirty)
 }
 
 /* An exit that raises a signal is as rare as one that an access itself raises:
- * instrument_fault_handled. */
+ * instrument_signal_delivered. */
 static Bool raises_fault(IRJumpKind kind)
 {
     return kind == Ijk_SigSEGV || kind == Ijk_SigBUS || kind == Ijk_SigILL || kind == Ijk_SigTRAP ||
@@ -405,15 +406,22 @@ IRSB *instrument_accesses(IRSB *block, const VexGuestLayout *layout)
     return state.out;
 }
 
-void instrument_fault_handled(void)
+/* Signals that an instruction can raise: the rest of its superblock does not run. */
+static Bool is_fault(Int number)
 {
-    if (shadow_pending() > 0 && !faults_are_handled) {
+    return number == VKI_SIGSEGV || number == VKI_SIGBUS || number == VKI_SIGFPE ||
+           number == VKI_SIGILL || number == VKI_SIGTRAP;
+}
+
+void instrument_signal_delivered(Int number)
+{
+    if (faults_are_handled || !is_fault(number))
+        return;
+    if (shadow_pending() > 0) {
         tool_warn("the program handles SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP; what was "
                   "undecided when the first one came counts as needed");
         shadow_read(0, ~(SizeT)0);
     }
-    if (faults_are_handled)
-        return;
     faults_are_handled = True;
     phase_discard_translations();
 }
