@@ -17,4 +17,11 @@ void instrument_loads_are_writes(ThreadId tid, Bool on);
 /* Whether the present thread's loads count as writes; kept right over thread switches. */
 extern Bool instrument_loads_write;
 
+/* VG_(track_start_client_code): tid runs from now on. */
+void instrument_thread_runs(ThreadId tid, ULong blocks);
+/* The program handles a fault (SIGSEGV and the like) and may go on: accesses of the superblock that
+ * it struck may be unreported. Everything that is undecided is read, and from now on each access is
+ * reported before it happens. */
+void instrument_fault_handled(void);
+
 #endif

@@ -5,7 +5,6 @@
  * Tests: tests/tracer/test_tracer_build.py, test_tracer_accesses.py.
  */
 #include "blocks.h"
-#include "files.h"
 #include "instrument.h"
 #include "origins.h"
 #include "phase.h"
@@ -18,6 +17,7 @@
 #include <pub_tool_clientstate.h>
 #include <pub_tool_libcproc.h>
 #include <pub_tool_options.h>
+#include <pub_tool_vki.h>
 #include <pub_tool_xarray.h>
 
 const HChar *option_trace_out = NULL;
@@ -93,24 +93,25 @@ static Bool take_request(ThreadId tid, UWord *arguments, UWord *answer)
     *answer = 0;
     switch ((trace_request)arguments[0]) {
     case TRACE_OUTPUT_STARTED:
-        phase_output_started(tid, (const HChar *)arguments[1]);
+        phase_output_started(tid, (const HChar *)arguments[1], arguments[2]);
         break;
     case TRACE_ROUTED:
-        files_routed((const HChar *)arguments[1], (const HChar *)arguments[2]);
+        phase_routed((const HChar *)arguments[1], (const HChar *)arguments[2]);
         break;
     case TRACE_OUTPUT_COMPLETING:
-        phase_output_completing(tid);
+        phase_output_completing(tid, arguments[1] != 0);
         break;
     case TRACE_RESTART_STARTED:
         phase_restart_started(tid, (const HChar *)arguments[1]);
         break;
     case TRACE_RESTART_COMPLETING:
-        phase_restart_completing(tid);
+        phase_restart_completing(tid, arguments[1] != 0);
         break;
     case TRACE_CHECKPOINT_ASKED:
         phase_checkpoint_asked(tid, arguments[1] != 0);
         break;
     case TRACE_FINALIZING:
+        phase_finalizing();
         break;
     case TRACE_READ:
         memory_read(arguments[1], arguments[2]);
@@ -166,7 +167,16 @@ static void ended(Int exit_code)
 static void forked_child(ThreadId tid)
 {
     (void)tid;
-    trace_abandon();
+    phase_forked_child();
+}
+
+/* Signals that an instruction can raise: the rest of its superblock does not run. */
+static void signal_delivered(ThreadId tid, Int signal, Bool alternative_stack)
+{
+    (void)tid, (void)alternative_stack;
+    if (signal == VKI_SIGSEGV || signal == VKI_SIGBUS || signal == VKI_SIGFPE ||
+        signal == VKI_SIGILL || signal == VKI_SIGTRAP)
+        instrument_fault_handled();
 }
 
 static void before_options(void)
@@ -180,8 +190,11 @@ static void before_options(void)
     VG_(basic_tool_funcs)(started, instrument, ended);
     VG_(needs_command_line_options)(take_option, print_usage, print_debug_usage);
     VG_(needs_client_requests)(take_request);
+    VG_(track_start_client_code)(instrument_thread_runs);
+    VG_(track_pre_deliver_signal)(signal_delivered);
     blocks_init();
     syscalls_init();
+    origins_init();
     VG_(atfork)(NULL, NULL, forked_child);
 }
 

@@ -5,6 +5,7 @@
  * Only pending bytes change: the first access decides. Memory that is not watched costs nothing
  * but a guard in the instrumentation. Addresses are exact over the whole address space; an access
  * may straddle any boundary. At most 0.3 byte for a watched byte.
+ * Tests: tests/tracer/test_tracer_shadow.py (built without Valgrind).
  */
 #ifndef SCR_CRIT_TRACER_SHADOW_H
 #define SCR_CRIT_TRACER_SHADOW_H
@@ -27,5 +28,21 @@ void shadow_clear(void);
 /* Pending bytes in all, and bytes of memory the shadow takes. */
 ULong shadow_pending(void);
 ULong shadow_memory(void);
+
+/* The guard, for instrument_accesses.c: one byte for a granule of memory tells whether an access
+ * that begins there can meet a pending byte. Bit 0: the granule itself holds one; bits 1 to 4: the
+ * head of the next one does, where an access of up to 8, 16, 32, 64 bytes may reach. Granules that
+ * lie SHADOW_GUARDS granules apart share a byte, which then speaks for all of them: it may say yes
+ * for nothing, and never says no in error. */
+#define SHADOW_GRANULE_BITS 7
+#define SHADOW_GUARDS (1UL << 26)
+#define SHADOW_GUARD_REACH 64 /* accesses beyond that are not covered */
+extern UChar shadow_guards[SHADOW_GUARDS];
+
+/* The bits of the guard that matter to an access of so many bytes. */
+static inline UChar shadow_guard_mask(SizeT bytes)
+{
+    return bytes <= 1 ? 1 : bytes <= 8 ? 3 : bytes <= 16 ? 7 : bytes <= 32 ? 15 : 31;
+}
 
 #endif
