@@ -139,6 +139,7 @@ typedef struct {
     bool aint;       /* displacements are MPI_Aint, counts as said by large */
     bool persistent; /* communicates at MPI_Start only */
     bool counted;    /* a message, of which the status tells the length */
+    bool unsure;     /* a message whose length is not known (MPICH 5 sets no status for it) */
 } call_rule;
 
 /* ---- Buffers ---- */

@@ -365,7 +365,7 @@ static void take_read(taking *t, transfer *moved)
 static void take_written(taking *t, transfer *moved)
 {
     const call_rule *rule = t->rule;
-    if (!holds(t, &rule->written) || peer_is_null(t, rule->from))
+    if (!holds(t, &rule->written) || peer_is_null(t, rule->from) || rule->unsure)
         return;
     word address = t->arguments[rule->written.buffer];
     if (rule->in_place && address == t->mpi->in_place)
