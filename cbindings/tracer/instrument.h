@@ -19,9 +19,10 @@ extern Bool instrument_loads_write;
 
 /* VG_(track_start_client_code): tid runs from now on. */
 void instrument_thread_runs(ThreadId tid, ULong blocks);
-/* The program handles a fault (SIGSEGV and the like) and may go on: accesses of the superblock that
- * it struck may be unreported. Everything that is undecided is read, and from now on each access is
- * reported before it happens. */
-void instrument_fault_handled(void);
+/* A signal is delivered to a handler of the program (called by registers.c, which has Valgrind's one
+ * event of that). When it is a fault, accesses of the superblock that it struck may be unreported:
+ * everything that is undecided is read, and from then on each access is reported before it
+ * happens. */
+void instrument_signal_delivered(Int number);
 
 #endif

@@ -14,6 +14,7 @@
 #include "shadow.h"
 
 #include <pub_tool_machine.h>
+#include <pub_tool_vki.h>
 
 /* ---- What the translated code calls ---- */
 
@@ -25,10 +26,13 @@
 
 static void report(UWord kind, Addr address)
 {
+    const SizeT bytes = kind & KIND_BYTES;
+    if (bytes <= SHADOW_GUARD_REACH && !shadow_guarded(address, bytes))
+        return; /* the guard spoke for another one */
     if ((kind & KIND_WRITE) || instrument_loads_write)
-        shadow_write(address, kind & KIND_BYTES);
+        shadow_write(address, bytes);
     else
-        shadow_read(address, kind & KIND_BYTES);
+        shadow_read(address, bytes);
 }
 
 static void report_1(UWord kinds, Addr a)
@@ -158,19 +162,25 @@ static IRExpr *computed(IRSB *out, IRType type, IRExpr *value)
     return IRExpr_RdTmp(temp);
 }
 
-/* The bits of the guard that matter to an access: an 8-bit expression. */
-static IRExpr *guard_bits(IRSB *out, IRExpr *address, SizeT bytes)
+/* The guard of an address, with what follows it in the table: a 64-bit expression. That wide, so
+ * that the load can become part of the instruction that uses it. */
+static IRExpr *guard_of(IRSB *out, IRExpr *address)
 {
+    IRExpr *low = computed(out, Ity_I32, IRExpr_Unop(Iop_64to32, address));
+    IRExpr *within = computed(out, Ity_I64, IRExpr_Unop(Iop_32Uto64, low));
     IRExpr *index =
         computed(out, Ity_I64,
-                 IRExpr_Binop(Iop_Shr64, address, IRExpr_Const(IRConst_U8(SHADOW_GRANULE_BITS))));
-    index = computed(out, Ity_I64, IRExpr_Binop(Iop_And64, index, constant(SHADOW_GUARDS - 1)));
+                 IRExpr_Binop(Iop_Shr64, within, IRExpr_Const(IRConst_U8(SHADOW_GRANULE_BITS))));
     IRExpr *entry =
         computed(out, Ity_I64, IRExpr_Binop(Iop_Add64, index, constant((Addr)shadow_guards)));
-    IRExpr *guard = computed(out, Ity_I8, IRExpr_Load(Iend_LE, Ity_I8, entry));
-    return computed(
-        out, Ity_I8,
-        IRExpr_Binop(Iop_And8, guard, IRExpr_Const(IRConst_U8(shadow_guard_mask(bytes)))));
+    return computed(out, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, entry));
+}
+
+/* Whether one of these bits is set in a guard, or in several that were joined. */
+static IRExpr *guard_speaks(IRSB *out, IRExpr *guard, UChar mask)
+{
+    IRExpr *bits = computed(out, Ity_I64, IRExpr_Binop(Iop_And64, guard, constant(mask)));
+    return computed(out, Ity_I1, IRExpr_Unop(Iop_CmpNEZ64, bits));
 }
 
 static UWord kind_of(SizeT bytes, Bool write)
@@ -211,20 +221,22 @@ static void add_call(tracking *state, IRExpr *guard, UInt count, UWord kinds, IR
 static void report_gathered(tracking *state)
 {
     IRExpr *addresses[MOST_GATHERED];
-    IRExpr *bits = NULL;
+    IRExpr *guards = NULL;
     UWord kinds = 0;
+    UChar mask = 0;
     if (state->gathered_count == 0)
         return;
     for (UInt i = 0; i < state->gathered_count; i++) {
         const gathered_access *access = &state->gathered[i];
         const SizeT bytes = access->where.end - access->where.start;
-        IRExpr *own = guard_bits(state->out, access->address, bytes);
-        bits = bits ? computed(state->out, Ity_I8, IRExpr_Binop(Iop_Or8, bits, own)) : own;
+        IRExpr *own = guard_of(state->out, access->address);
+        guards = guards ? computed(state->out, Ity_I64, IRExpr_Binop(Iop_Or64, guards, own)) : own;
+        mask |= shadow_guard_mask(bytes);
         addresses[i] = access->address;
         kinds |= kind_of(bytes, access->write) << (i * KIND_BITS);
     }
-    add_call(state, computed(state->out, Ity_I1, IRExpr_Unop(Iop_CmpNEZ8, bits)),
-             state->gathered_count, kinds, addresses);
+    add_call(state, guard_speaks(state->out, guards, mask), state->gathered_count, kinds,
+             addresses);
     state->gathered_count = 0;
 }
 
@@ -256,8 +268,7 @@ static void report_now(tracking *state, IRExpr *address, SizeT bytes, Bool write
     IRExpr *guard = condition;
     report_gathered(state);
     if (bytes <= SHADOW_GUARD_REACH) {
-        guard = computed(state->out, Ity_I1,
-                         IRExpr_Unop(Iop_CmpNEZ8, guard_bits(state->out, address, bytes)));
+        guard = guard_speaks(state->out, guard_of(state->out, address), shadow_guard_mask(bytes));
         if (condition)
             guard = computed(state->out, Ity_I1, IRExpr_Binop(Iop_And1, guard, condition));
     }
@@ -319,6 +330,14 @@ static void add_dirty(tracking *state, const IRDirty *dirty)
         report_now(state, dirty->mAddr, dirty->mSize, dirty->mFx == Ifx_Write, dirty->guard);
 }
 
+/* An exit that raises a signal is as rare as one that an access itself raises:
+ * instrument_signal_delivered. */
+static Bool raises_fault(IRJumpKind kind)
+{
+    return kind == Ijk_SigSEGV || kind == Ijk_SigBUS || kind == Ijk_SigILL || kind == Ijk_SigTRAP ||
+           kind == Ijk_SigFPE_IntDiv || kind == Ijk_SigFPE_IntOvf;
+}
+
 static void add_accesses(tracking *state, IRStmt *statement)
 {
     switch (statement->tag) {
@@ -350,7 +369,8 @@ static void add_accesses(tracking *state, IRStmt *statement)
         add_dirty(state, statement->Ist.Dirty.details);
         break;
     case Ist_Exit:
-        report_gathered(state);
+        if (!raises_fault(statement->Ist.Exit.jk))
+            report_gathered(state);
         break;
     default:
         break;
@@ -386,15 +406,22 @@ IRSB *instrument_accesses(IRSB *block, const VexGuestLayout *layout)
     return state.out;
 }
 
-void instrument_fault_handled(void)
+/* Signals that an instruction can raise: the rest of its superblock does not run. */
+static Bool is_fault(Int number)
 {
-    if (shadow_pending() > 0 && !faults_are_handled) {
+    return number == VKI_SIGSEGV || number == VKI_SIGBUS || number == VKI_SIGFPE ||
+           number == VKI_SIGILL || number == VKI_SIGTRAP;
+}
+
+void instrument_signal_delivered(Int number)
+{
+    if (faults_are_handled || !is_fault(number))
+        return;
+    if (shadow_pending() > 0) {
         tool_warn("the program handles SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP; what was "
                   "undecided when the first one came counts as needed");
         shadow_read(0, ~(SizeT)0);
     }
-    if (faults_are_handled)
-        return;
     faults_are_handled = True;
     phase_discard_translations();
 }

@@ -17,7 +17,6 @@
 #include <pub_tool_clientstate.h>
 #include <pub_tool_libcproc.h>
 #include <pub_tool_options.h>
-#include <pub_tool_vki.h>
 #include <pub_tool_xarray.h>
 
 const HChar *option_trace_out = NULL;
@@ -170,15 +169,6 @@ static void forked_child(ThreadId tid)
     phase_forked_child();
 }
 
-/* Signals that an instruction can raise: the rest of its superblock does not run. */
-static void signal_delivered(ThreadId tid, Int signal, Bool alternative_stack)
-{
-    (void)tid, (void)alternative_stack;
-    if (signal == VKI_SIGSEGV || signal == VKI_SIGBUS || signal == VKI_SIGFPE ||
-        signal == VKI_SIGILL || signal == VKI_SIGTRAP)
-        instrument_fault_handled();
-}
-
 static void before_options(void)
 {
     VG_(details_name)("scr_crit");
@@ -191,7 +181,6 @@ static void before_options(void)
     VG_(needs_command_line_options)(take_option, print_usage, print_debug_usage);
     VG_(needs_client_requests)(take_request);
     VG_(track_start_client_code)(instrument_thread_runs);
-    VG_(track_pre_deliver_signal)(signal_delivered);
     blocks_init();
     syscalls_init();
     origins_init();

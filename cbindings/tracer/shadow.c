@@ -16,9 +16,7 @@
 #define TABLE_SLOTS (1UL << TABLE_BITS)
 #define ADDRESS_BITS (PAGE_BITS + 3 * TABLE_BITS)
 #define GRANULE_BYTES (1UL << SHADOW_GRANULE_BITS)
-#define SPAN_BITS 33 /* granules of different spans share guards */
 
-_Static_assert((SHADOW_GUARDS << SHADOW_GRANULE_BITS) == 1UL << SPAN_BITS, "guards cover a span");
 _Static_assert(SHADOW_GUARD_REACH <= GRANULE_BYTES, "an access meets two granules at most");
 
 /* The low bit of each state in a word. A state has its low bit set in PENDING and WRITTEN, its
@@ -33,10 +31,10 @@ typedef struct {
     void *slots[TABLE_SLOTS];
 } table;
 
-UChar shadow_guards[SHADOW_GUARDS];
+UChar shadow_guards[SHADOW_GUARDS + 7];
 
 static table root;          /* of tables of tables of pages */
-static XArray *spans;       /* of Addr: address >> SPAN_BITS wherever there are pages */
+static XArray *spans;       /* of Addr: address >> SHADOW_SPAN_BITS wherever there are pages */
 static page *latest;        /* the page that was found last */
 static Addr latest_address; /* where it begins */
 static ULong pending_bytes;
@@ -93,7 +91,7 @@ static void *new_part(SizeT bytes)
 
 static void note_span(Addr address)
 {
-    const Addr span = address >> SPAN_BITS;
+    const Addr span = address >> SHADOW_SPAN_BITS;
     if (!spans)
         spans = VG_(newXA)(VG_(malloc), "shadow.spans", VG_(free), sizeof(Addr));
     for (Word i = 0; i < VG_(sizeXA)(spans); i++) {
@@ -181,11 +179,11 @@ static UChar granule_guard(Addr granule)
 
 static void refresh_guard(Addr granule)
 {
-    const Addr within = granule & ((1UL << SPAN_BITS) - 1);
+    const Addr within = granule & ((1UL << SHADOW_SPAN_BITS) - 1);
     UChar guard = 0;
     for (Word i = 0; i < VG_(sizeXA)(spans); i++) {
         const Addr span = *(Addr *)VG_(indexXA)(spans, i);
-        guard |= granule_guard(span << SPAN_BITS | within);
+        guard |= granule_guard(span << SHADOW_SPAN_BITS | within);
     }
     shadow_guards[within >> SHADOW_GRANULE_BITS] = guard;
 }
