@@ -133,5 +133,9 @@ class ProfileWarning(UserWarning):
     """Something in a profiled program cannot be followed: whatever feeds it was kept as critical."""
 
 
+class TraceError(CritError):
+    """A trace of a compiled program is malformed or not whole, or the program cannot be traced as asked."""
+
+
 class ScrError(CritError, RuntimeError):
     """A call into libscr failed. Also a RuntimeError, as SCR's own Python module raises."""
