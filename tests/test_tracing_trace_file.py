@@ -46,7 +46,11 @@ def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert found.roots[0].memory == struct.pack("<Q", 0x1000)
     assert found.objects[0].bias == 0x555000
     assert found.generations[0].dataset == "ckpt 1%"
-    assert (found.files[0].name, found.files[0].path, found.files[0].size) == ("ckpt/f.1", "/p/ckpt/f.1", 1000)
+    assert (found.files[0].name, found.files[0].path, found.files[0].size) == (
+        "ckpt/f.1",
+        "/p/ckpt/f.1",
+        1000,
+    )
     assert found.warnings == ("two words",)
     assert (found.window.end, found.window.exit_code, found.window.steps) == ("end", 0, 3)
     assert found.sources_of(0)[["offset", "length", "address", "block"]].tolist() == [(72, 800, 0x1000, 0)]

@@ -25,7 +25,8 @@ class Seen:
     """A file that a rank wrote or read: its path relative to the prefix.
 
     `dataset` is "" where the program did not name it, `rank` is -1 where there is none. `run` and
-    `checkpoint` number the run of the program and the checkpoint within it.
+    `checkpoint` number the run of the program and the checkpoint within it. Whose number stands in a name is
+    seen from those who write it: anybody may read it.
     """
 
     path: str
@@ -33,6 +34,7 @@ class Seen:
     rank: int
     run: int = 0
     checkpoint: int = 0
+    writes: bool = True
 
 
 @dataclass(frozen=True)
@@ -100,17 +102,18 @@ def _patterns(
 ) -> dict[Seen, Pattern]:
     """Patterns of files whose names differ in their numbers only."""
     places = range(len(numbers[group[0]]))
+    deciding = [file for file in group if file.writes] or group
     words = {file: list(numbers[file]) for file in group}
     members = {file: list(numbers[file]) for file in group}
-    by_rank = [place for place in places if _is_rank(group, numbers, place, 0)]
-    by_next = [place for place in places if place not in by_rank and _is_rank(group, numbers, place, 1)]
+    by_rank = [place for place in places if _is_rank(deciding, numbers, place, 0)]
+    by_next = [place for place in places if place not in by_rank and _is_rank(deciding, numbers, place, 1)]
     for file in group:
         for place in by_rank:
             words[file][place] = "{rank}"
         for place in by_next:
             words[file][place] = "{rank+1}"
     rest = [place for place in places if place not in by_rank and place not in by_next]
-    for place in _changing(group, numbers, rest):
+    for place in _changing(deciding, numbers, rest):
         for file in group:
             words[file][place] = members[file][place] = _CHANGING
     return {

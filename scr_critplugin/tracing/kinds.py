@@ -49,7 +49,7 @@ class Found:
     warnings: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Part:
     """One rank's part in a file at one checkpoint or restart."""
 
@@ -58,7 +58,7 @@ class _Part:
     ended: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Instance:
     """A file at one checkpoint that was written, or at one restart."""
 
@@ -108,7 +108,7 @@ def _by_pattern(
                 is_restart = generation.kind == "restart"
                 time = times[is_restart, path] = times.get((is_restart, path), -1) + 1
                 rank = trace.rank if trace.rank >= 0 else record.rank
-                seen = Seen(path, generation.dataset, rank, number, generation.number)
+                seen = Seen(path, generation.dataset, rank, number, generation.number, not is_restart)
                 sightings.append((seen, is_restart, time, _Part(trace, file, run.ended)))
     if elsewhere:
         names = ", ".join(list(elsewhere)[:3])

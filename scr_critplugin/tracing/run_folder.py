@@ -291,7 +291,7 @@ def _unused(traces: Path, run: str) -> Path:
 
 def run_name(identity: str) -> str:
     """The folder's name for what the ranks of one job have in common."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", identity)[:100] or "run"
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", identity)[:100].lstrip(".") or "run"
 
 
 @contextmanager
