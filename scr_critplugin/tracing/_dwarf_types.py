@@ -319,9 +319,7 @@ class TypeReader:
             formats.append((form.dtype, shape) if shape else form.dtype)
         offsets = [offset for _, _, offset in fields]
         try:
-            return Form(
-                np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
-            )
+            return Form(np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size}))
         except (TypeError, ValueError):
             return None
 

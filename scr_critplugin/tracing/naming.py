@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from .shapes import Shape
 from .symbols import Order, Pointee, Program, StaticVariable
 from .trace_file import Block, Frame, RankTrace, TracedObject
 
-__all__ = ["Source", "StaticPiece", "name_sources", "static_pieces"]
+__all__ = ["Namer", "Source", "StaticPiece", "name_sources", "static_pieces"]
 
 _BYTES = np.dtype(np.uint8)
 _ALLOCATORS = {
@@ -41,7 +40,9 @@ _ALLOCATORS = {
     "mremap",
 }
 # Frames of the standard libraries between the allocator and the program.
-_LIBRARY_FUNCTION = re.compile(r"(?:[\w:<>,\s*&]*?[\s*&])?(?:std|__gnu_cxx)::|operator new|_gfortrani?_|__libc_")
+_LIBRARY_FUNCTION = re.compile(
+    r"(?:[\w:<>,\s*&]*?[\s*&])?(?:std|__gnu_cxx)::|operator new|_gfortrani?_|__libc_"
+)
 
 
 @dataclass(frozen=True)
@@ -84,70 +85,132 @@ class StaticPiece:
     source: Source
 
 
-def name_sources(trace: RankTrace, overrides: Mapping[str, Shape] | None = None) -> dict[int, Source]:
-    """Source of each block of the trace.
-
-    Static memory, if it is a block at all, may hold several variables: see :func:`static_pieces`.
+class Namer:
+    """Names the memory of one rank.
 
     Parameters
     ----------
     trace : RankTrace
     overrides : mapping, optional
         Shapes by source name, as the user states them (``--shape 'u=12,13,13,5'``).
-
-    Raises
-    ------
-    TraceError
-        A stated shape does not fit its memory; `key` is the name.
     """
-    found: dict[int, Source] = {}
-    taken: dict[str, int] = {}
-    pointees = _pointees(trace)
-    for number, block in sorted(trace.blocks.items()):
-        source = _block_source(trace, block, pointees.get(number, []))
-        taken[source.name] = taken.get(source.name, 0) + 1
-        if taken[source.name] > 1:
-            source = replace(source, name=f"{source.name}#{taken[source.name]}")
-        found[number] = _with_stated_shape(source, overrides or {}, trace)
-    return found
+
+    def __init__(self, trace: RankTrace, overrides: Mapping[str, Shape] | None = None) -> None:
+        self._trace = trace
+        self._overrides = dict(overrides or {})
+
+    def blocks(self) -> dict[int, Source]:
+        """Source of each block of the trace.
+
+        Static memory, if it is a block at all, may hold several variables: see :meth:`static_pieces`.
+
+        Raises
+        ------
+        TraceError
+            A stated shape does not fit its memory; `key` is the name.
+        """
+        found: dict[int, Source] = {}
+        times: dict[str, int] = {}
+        for number, block in sorted(self._trace.blocks.items()):
+            source = self._block(block)
+            times[source.name] = times.get(source.name, 0) + 1
+            if times[source.name] > 1:
+                source = replace(source, name=f"{source.name}#{times[source.name]}")
+            found[number] = self._as_stated(source)
+        return found
+
+    def static_pieces(self, start: int, stop: int) -> list[StaticPiece]:
+        """Cut a range of run-time addresses by the static variables in it; the pieces cover the range.
+
+        What no variable covers is named by its section, and outside of all objects "unknown memory".
+
+        Raises
+        ------
+        TraceError
+            A stated shape does not fit its variable; `key` is the name.
+        """
+        pieces = []
+        for at, end, source in _cut(self._trace, start, stop):
+            # The pointer "u" and the block it points at must not be taken for each other.
+            points = source.name in self._pointing
+            named = replace(source, name=f"&{source.name}") if points else source
+            pieces.append(StaticPiece(at, end, self._as_stated(named)))
+        return pieces
+
+    @functools.cached_property
+    def _pointees(self) -> dict[int, list[Pointee]]:
+        """What the static pointers to each block say of it."""
+        found: dict[int, list[Pointee]] = {}
+        for root in self._trace.roots:
+            owner = _object_at(self._trace, root.address)
+            program = None if owner is None else _program(owner.path)
+            if owner is None or program is None:
+                continue
+            pointee = program.pointee_at(root.address - owner.bias, root.memory, root.address)
+            if pointee is not None:
+                found.setdefault(root.block, []).append(pointee)
+        return found
+
+    @functools.cached_property
+    def _pointing(self) -> set[str]:
+        return {pointee.name for pointees in self._pointees.values() for pointee in pointees}
+
+    def _block(self, block: Block) -> Source:
+        plain = Source("", block.address, block.nbytes, stack=tuple(map(_frame_text, block.stack)))
+        if block.kind == "static":
+            return _static_block(self._trace, block)
+        if block.kind == "stack":
+            function = _function(block.stack[0]) if block.stack else ""
+            return replace(plain, name=_printable(f"stack of {function}" if function else "stack"))
+        pointees = self._pointees.get(block.number)
+        if pointees:
+            return _pointed(plain, min(pointees, key=functools.partial(_clarity, block.nbytes)))
+        site = _site(block.stack, self._trace.program)
+        return replace(plain, name=_printable(site or ("heap block" if block.kind == "heap" else "mapping")))
+
+    def _as_stated(self, source: Source) -> Source:
+        if source.name not in self._overrides:
+            return source
+        shape = tuple(self._overrides[source.name])
+        dtype = _fitting(source, shape)
+        if dtype is None:
+            raise TraceError(
+                f"found {source.nbytes} bytes of {source.dtype}, expected a shape that fills them, "
+                f"found {shape}; state another shape",
+                path=self._trace.path,
+                rank=self._trace.rank if self._trace.rank >= 0 else None,
+                key=source.name,
+            )
+        return replace(source, dtype=dtype, shape=shape, lower=(0,) * len(shape))
+
+
+def _fitting(source: Source, shape: Shape) -> np.dtype[Any] | None:
+    """Element type with which the shape fills the source; None if there is none.
+
+    Where the type is not known its size follows from the shape.
+    """
+    count = math.prod(shape)
+    if source.dtype != _BYTES:
+        return source.dtype if count * source.dtype.itemsize == source.nbytes else None
+    if count <= 0 or source.nbytes % count:
+        return None
+    item = source.nbytes // count
+    return _BYTES if item == 1 else np.dtype(f"V{item}")
+
+
+def name_sources(trace: RankTrace, overrides: Mapping[str, Shape] | None = None) -> dict[int, Source]:
+    """Source of each block of the trace: :meth:`Namer.blocks`."""
+    return Namer(trace, overrides).blocks()
 
 
 def static_pieces(
     trace: RankTrace, start: int, stop: int, overrides: Mapping[str, Shape] | None = None
 ) -> list[StaticPiece]:
-    """Cut a range of run-time addresses by the static variables in it; the pieces cover the range.
-
-    What no variable covers is named by its section, and outside of all objects "unknown memory".
-
-    Raises
-    ------
-    TraceError
-        A stated shape does not fit its variable; `key` is the name.
-    """
-    pointing = _pointing_names(trace)
-    pieces = []
-    for at, end, source in _cut(trace, start, stop):
-        # The pointer "u" and the block it points at must not be taken for each other.
-        named = replace(source, name=f"&{source.name}") if source.name in pointing else source
-        pieces.append(StaticPiece(at, end, _with_stated_shape(named, overrides or {}, trace)))
-    return pieces
+    """The static variables in a range of addresses: :meth:`Namer.static_pieces`, for a single range."""
+    return Namer(trace, overrides).static_pieces(start, stop)
 
 
 # Blocks -----------------------------------------------------------------------------------------------------
-
-
-def _block_source(trace: RankTrace, block: Block, pointees: list[Pointee]) -> Source:
-    stack = tuple(map(_frame_text, block.stack))
-    plain = Source("", block.address, block.nbytes, stack=stack)
-    if block.kind == "static":
-        return _static_block(trace, block)
-    if block.kind == "stack":
-        function = _function(block.stack[0]) if block.stack else ""
-        return replace(plain, name=_printable(f"stack of {function}" if function else "stack"))
-    if pointees:
-        return _pointed(plain, min(pointees, key=functools.partial(_clarity, block.nbytes)))
-    site = _site(block.stack, trace.program)
-    return replace(plain, name=_printable(site or ("heap block" if block.kind == "heap" else "mapping")))
 
 
 def _static_block(trace: RankTrace, block: Block) -> Source:
@@ -158,7 +221,7 @@ def _static_block(trace: RankTrace, block: Block) -> Source:
 
 
 def _pointed(plain: Source, pointee: Pointee) -> Source:
-    named = replace(plain, name=pointee.name, order=pointee.order)
+    named = replace(plain, name=_printable(pointee.name), order=pointee.order)
     form = filled(pointee, plain.nbytes)
     if form is not None:
         return replace(named, dtype=form.dtype, shape=form.shape, order=form.order, lower=form.lower)
@@ -170,24 +233,6 @@ def _pointed(plain: Source, pointee: Pointee) -> Source:
 def _clarity(nbytes: int, pointee: Pointee) -> tuple[bool, bool, int, str]:
     """What says most of a block comes first; of equals the shortest name."""
     return filled(pointee, nbytes) is None, pointee.dtype is None, len(pointee.name), pointee.name
-
-
-def _pointees(trace: RankTrace) -> dict[int, list[Pointee]]:
-    """What the static pointers to each block say of it."""
-    found: dict[int, list[Pointee]] = {}
-    for root in trace.roots:
-        located = _program_at(trace, root.address)
-        if located is None:
-            continue
-        program, bias = located
-        pointee = program.pointee_at(root.address - bias, root.memory, root.address)
-        if pointee is not None:
-            found.setdefault(root.block, []).append(pointee)
-    return found
-
-
-def _pointing_names(trace: RankTrace) -> set[str]:
-    return {pointee.name for pointees in _pointees(trace).values() for pointee in pointees}
 
 
 # Allocation sites -------------------------------------------------------------------------------------------
@@ -253,7 +298,7 @@ def _piece_at(trace: RankTrace, at: int, stop: int) -> tuple[int, int, Source]:
 
 def _variable_source(variable: StaticVariable, owner: TracedObject, trace: RankTrace) -> Source:
     # Libraries may have variables of the same names as the program and as each other.
-    is_main = os.path.basename(owner.path) == os.path.basename(trace.program)
+    is_main = PurePath(owner.path).name == PurePath(trace.program).name
     name = variable.name if is_main else f"{PurePath(owner.path).name}:{variable.name}"
     return Source(
         _printable(name),
@@ -287,16 +332,10 @@ def _object_at(trace: RankTrace, address: int) -> TracedObject | None:
     return None
 
 
-def _program_at(trace: RankTrace, address: int) -> tuple[Program, int] | None:
-    owner = _object_at(trace, address)
-    program = None if owner is None else _program(owner.path)
-    return None if owner is None or program is None else (program, owner.bias)
-
-
 def _program(path: str) -> Program | None:
     """The object, read once for all ranks; None if it is no longer there."""
     try:
-        status = os.stat(path)
+        status = Path(path).stat()
     except OSError:
         return None
     return _opened(path, status.st_ino, status.st_mtime_ns, status.st_size)
@@ -308,28 +347,3 @@ def _opened(path: str, inode: int, changed: int, size: int) -> Program | None:
         return Program(Path(path))
     except CritError:
         return None
-
-
-# Stated shapes ----------------------------------------------------------------------------------------------
-
-
-def _with_stated_shape(source: Source, overrides: Mapping[str, Shape], trace: RankTrace) -> Source:
-    if source.name not in overrides:
-        return source
-    shape = tuple(overrides[source.name])
-    count = math.prod(shape)
-    known = source.dtype if source.dtype != _BYTES else None
-    if known is not None and count * known.itemsize == source.nbytes:
-        return replace(source, shape=shape, lower=(0,) * len(shape))
-    if known is not None or count <= 0 or source.nbytes % count:
-        item = f"{known} of {known.itemsize} bytes" if known is not None else "whole bytes"
-        raise TraceError(
-            f"shape {shape} does not fit: found {source.nbytes} bytes of memory, "
-            f"expected {count} elements, each {item}; state another shape",
-            path=trace.path,
-            rank=trace.rank if trace.rank >= 0 else None,
-            key=source.name,
-        )
-    item = source.nbytes // count
-    dtype = _BYTES if item == 1 else np.dtype(f"V{item}")
-    return replace(source, dtype=dtype, shape=shape, lower=(0,) * len(shape))

@@ -339,4 +339,3 @@ def _lengths_and_names(mangled: str) -> list[str] | None:
         found.append(mangled[at:end])
         at = end
     return found
-
