@@ -1,4 +1,4 @@
-"""``scr_critplugin.tracing.file_patterns``: names of files become patterns that match them, and no other kind."""
+"""``scr_critplugin.tracing.file_patterns``: names of files become patterns that match them and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``scr_critplugin.tracing``: Valgrind found and checked, the environment of a traced program, signals, status.
+"""``scr_critplugin.tracing``: Valgrind found and checked; a traced program's environment, signals, status.
 
 The program is a real one, Valgrind a script that traces nothing (``fake_valgrind.py``): what is tested is how
 it is started.

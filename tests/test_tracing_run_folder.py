@@ -1,4 +1,4 @@
-"""``scr_critplugin.tracing.run_folder``: who is the last of a job, whoever dies; and only whole runs are used."""
+"""``scr_critplugin.tracing.run_folder``: who is the last of a job, whoever dies; only whole runs are used."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,13 +46,15 @@ def test_the_last_one_done_knows_it(tmp_path: Path) -> None:
     assert [each.rank for each in standing.records] == [0, 1, 2]
 
 
+def _end(found: list[bool], seat: Seat) -> None:
+    found.append(seat.done(0).is_last)
+
+
 def test_of_many_that_end_at_once_one_is_the_last(tmp_path: Path) -> None:
     for run in range(10):
-        found = []
-        threads = [
-            threading.Thread(target=lambda seat: found.append(seat.done(0).is_last), args=(seat,))
-            for seat in seats(tmp_path, 8, f"job{run}")
-        ]
+        found: list[bool] = []
+        end = partial(_end, found)
+        threads = [threading.Thread(target=end, args=(seat,)) for seat in seats(tmp_path, 8, f"job{run}")]
         for thread in threads:
             thread.start()
         for thread in threads:

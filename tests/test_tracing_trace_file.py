@@ -1,4 +1,4 @@
-"""``scr_critplugin.tracing.trace_file``: every trace is read exactly, or refused with the place of the fault."""
+"""``scr_critplugin.tracing.trace_file``: a trace is read exactly, or refused with the place of the fault."""
 
 from __future__ import annotations
 

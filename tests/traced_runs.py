@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,6 @@ def add_states(trace: TraceBuilder, file: int, offset: int, states: np.ndarray, 
     """State records for an array of ElementStates at an offset of a file, in C order."""
     flat = np.repeat(np.asarray(states, np.uint8).ravel(), itemsize)
     edges = [0, *(np.flatnonzero(flat[1:] != flat[:-1]) + 1).tolist(), flat.size]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         state = int(flat[start])
         trace.state(file, offset + start, stop - start, state, REASONS[state])

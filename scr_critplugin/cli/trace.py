@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from scr_critplugin.tracing.session import Made
 
 _REGIONS = 8
+_WIDTH = 110
+_STEPS = 8
+_FRAMES = 3
 
 
 class ShapeType(click.ParamType[tuple[str, tuple[int, ...]]]):
@@ -167,7 +171,8 @@ def _say(text: str) -> None:
 
 
 def _report(made: Made) -> None:
-    console = Console()
+    # Launchers hand the output on through pipes, where a terminal's width is not known.
+    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH)
     for kind in made.outcome.kinds:
         _draw_kind(kind, console)
     for line in _lines(made):
@@ -179,6 +184,8 @@ def _draw_kind(kind: TracedKind, console: Console) -> None:
     for heading in ("bytes", "dead", "unused", "dropped"):
         table.add_column(heading, justify="right")
     table.add_column("evidence")
+    for column in table.columns:
+        column.overflow = "fold"
     for variable in kind.variables:
         table.add_row(
             variable.name,
@@ -210,12 +217,13 @@ def _regions(kind: TracedKind, variable: TracedVariable) -> list[str]:
 
     if variable.unexplained:
         return [f"  {variable.name}: {variable.unexplained} uncritical bytes are kept: {variable.why}"]
-    if variable.dropped == variable.nbytes:
-        return [f"  {variable.name}: dropped as a whole"]
     if not variable.dropped:
         return []
+    place = f", allocated in {' < '.join(variable.stack[:_FRAMES])}" if variable.stack else ""
+    if variable.dropped == variable.nbytes:
+        return [f"  {variable.name}: nothing of it is critical{place}"]
     lines = describe(variable.name, kind.map[variable.name].critical, _REGIONS)
-    return [f"  critical: {line}" for line in lines]
+    return [f"  {variable.name}: critical is{place}", *(f"    {line}" for line in lines)]
 
 
 def _share(part: int, whole: int) -> str:
@@ -231,7 +239,9 @@ def _lines(made: Made) -> list[str]:
     lines = [
         f"a checkpoint: {files} files, {total} bytes, of which {dropped} are dropped "
         f"({100 * dropped / total if total else 0:.1f} %)",
-        f"undecided at the end of the trace: {outcome.undecided} bytes; unexplained, and kept: {unexplained}",
+        f"undecided (never touched until the trace ended): {outcome.undecided} bytes; "
+        f"uncritical without a simple rule, and kept: {unexplained} bytes",
+        *_steps(outcome.steps),
         f"united: {made.runs} run{'s' if made.runs != 1 else ''} of {made.ranks} "
         f"rank{'s' if made.ranks != 1 else ''}",
         *(f"note: {text}" for text in made.notes),
@@ -240,6 +250,15 @@ def _lines(made: Made) -> list[str]:
         f"plan: {made.plan} (see `scr_crit show {made.plan}`)",
     ]
     return [*lines, *_next_steps(dropped, outcome.kinds)]
+
+
+def _steps(undecided: Sequence[tuple[int, int]]) -> list[str]:
+    """Undecided bytes after some of the steps, the first and the last among them."""
+    if not undecided:
+        return []
+    stride = max(1, -(-(len(undecided) - 1) // (_STEPS - 1)))
+    shown = [*undecided[:-1:stride], undecided[-1]]
+    return ["undecided bytes after step: " + ", ".join(f"{step}: {count}" for step, count in shown)]
 
 
 def _next_steps(dropped: int, kinds: Sequence[TracedKind]) -> list[str]:

@@ -25,6 +25,7 @@ LEAST_BYTES = 4096
 """Smaller sections are kept whole: there is little to gain."""
 MOST_PIECES = 256
 """Sections in more pieces are kept whole: a plan lists every piece."""
+_SMALL = f"fewer than {LEAST_BYTES} bytes"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | N
     moved = bool(_elements(section, known.moved).any())
     found, order = _shape(section, shape, droppable)
     why = _objection(section, droppable.reshape(found, order=order))
-    unexplained = int(droppable.sum()) * section.dtype.itemsize if why else 0
+    unexplained = int(droppable.sum()) * section.dtype.itemsize if why and why != _SMALL else 0
     drop = np.zeros_like(droppable) if why else droppable
     return ArrayStates(
         section,
@@ -112,7 +113,7 @@ def _objection(section: Section, droppable: NDArray[np.bool_]) -> str:
     if not droppable.any():
         return ""
     if section.nbytes < LEAST_BYTES:
-        return f"fewer than {LEAST_BYTES} bytes"
+        return _SMALL
     if len(section.pieces) > MOST_PIECES:
         return f"in {len(section.pieces)} pieces"
     if not _is_few_boxes(droppable):

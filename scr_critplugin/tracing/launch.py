@@ -22,6 +22,9 @@ from ..errors import TraceError
 from .mpi_environment import hints_text, traced_environment
 from .valgrind import TOOL, Valgrind, make_tool_folder
 
+_HINTS, _TOOLS = "romio_hints", "valgrind"
+PREPARED = (_HINTS, _TOOLS)
+"""What :func:`prepare` leaves in the run's folder."""
 _ELF = b"\x7fELF"
 _PASSED_ON = (
     signal.SIGTERM,
@@ -86,12 +89,12 @@ def prepare(
     valgrind: Valgrind, folder: Path, environment: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
     """The program's environment, and what to tell of it; makes the files it needs in the run's folder."""
-    hints = folder / "romio_hints"
+    hints = folder / _HINTS
     temporary = folder / f".romio_hints.{os.uname().nodename}.{os.getpid()}"
     temporary.write_text(hints_text(environment))
     temporary.replace(hints)
     traced, replaced = traced_environment(environment, hints)
-    traced["VALGRIND_LIB"] = str(make_tool_folder(valgrind, folder / "valgrind"))
+    traced["VALGRIND_LIB"] = str(make_tool_folder(valgrind, folder / _TOOLS))
     told = [f"{', '.join(replaced)}: replaced, for tracing needs other values"] if replaced else []
     if environment.get("SCR_CRIT_PLUGIN") == "1":
         # A restart may need the plugin to read packed files; what is written must go where SCR sends it.

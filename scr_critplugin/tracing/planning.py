@@ -78,7 +78,9 @@ class Outcome:
     kinds: tuple[TracedKind, ...]
     warnings: tuple[str, ...]
     undecided: int
-    """Bytes of the newest run's files that were neither read nor written until the trace ended, all ranks."""
+    """Bytes of a checkpoint that were neither read nor written until the trace ended, on all ranks."""
+    steps: tuple[tuple[int, int], ...]
+    """Of the newest run: steps, and the bytes of all ranks and checkpoints that were undecided after each."""
 
 
 def make_plan(runs: Sequence[Run], shapes: Shapes | None = None) -> Outcome:
@@ -112,7 +114,7 @@ def make_plan(runs: Sequence[Run], shapes: Shapes | None = None) -> Outcome:
     plan = _compile(kinds, _facts(runs, kinds))
     told = tuple(_told(kind, arrays, runs) for kind, arrays in kinds)
     warnings = [*found.warnings, *_kind_warnings(told, runs[-1]), *_rank_warnings(runs)]
-    return Outcome(plan, told, tuple(dict.fromkeys(warnings)), _undecided(runs[-1]))
+    return Outcome(plan, told, tuple(dict.fromkeys(warnings)), _undecided(kinds), _steps(runs[-1]))
 
 
 def _why_nothing(runs: Sequence[Run], warnings: Sequence[str]) -> str:
@@ -289,7 +291,7 @@ def _variable(kind: Kind, array: ArrayStates) -> TracedVariable:
         dropped,
         array.unexplained,
         array.why,
-        level if dropped else "",
+        ("single, moves" if array.moved else level) if dropped else "",
         array.section.stack,
     )
 
@@ -360,5 +362,13 @@ def _ranks(numbers: set[int]) -> str:
     return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"
 
 
-def _undecided(run: Run) -> int:
-    return sum(trace.steps[-1].undecided for _, trace in run.ranks if trace.steps)
+def _undecided(kinds: Sequence[tuple[Kind, list[ArrayStates]]]) -> int:
+    return sum(kind.files * int((kind.states.states == ElementState.UNUSED).sum()) for kind, _ in kinds)
+
+
+def _steps(run: Run) -> tuple[tuple[int, int], ...]:
+    undecided: dict[int, int] = {}
+    for _, trace in run.ranks:
+        for step in trace.steps:
+            undecided[step.number] = undecided.get(step.number, 0) + step.undecided
+    return tuple(sorted(undecided.items()))

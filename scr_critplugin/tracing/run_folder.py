@@ -115,6 +115,8 @@ class Seat:
     def __init__(self, prefix: Path, run: str, record: RankRecord) -> None:
         self.folder = _unused(prefix / TRACES, run)
         self.record = record
+        self.scaffolding: tuple[str, ...] = (_LOCK,)
+        """Names in the folder that are of no use once all ranks have ended."""
         with _refusals(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._alive = (self.folder / f"rank-{record.rank}.alive").open("w")
@@ -162,6 +164,12 @@ class Seat:
         with _refusals(self.folder):
             for path in self.folder.glob("rank-*.alive"):
                 path.unlink()
+            for name in self.scaffolding:
+                path = self.folder / name
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
             (self.folder / _WHOLE).touch()
 
     def remove(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from ..errors import CritError, StorageError, TraceError
 from ..installation import tracer_folder
 from .job import find_job
-from .launch import Tracing, build_id_of, find_program, prepare, run_traced
+from .launch import PREPARED, Tracing, build_id_of, find_program, prepare, run_traced
 from .planning import Outcome, Shapes, make_plan
 from .run_folder import (
     RankRecord,
@@ -124,6 +124,7 @@ def trace_rank(
     )
     with Seat(wishes.prefix, run_name(job.name), record) as seat:
         traced, notes = prepare(valgrind, seat.folder, environment)
+        seat.scaffolding += PREPARED
         if job.rank == 0:
             for text in [*_versions(valgrind), *notes]:
                 say(text)
