@@ -19,6 +19,7 @@ from scr_critplugin.cli.plan import plan
 from scr_critplugin.cli.profile import profile
 from scr_critplugin.cli.run import run
 from scr_critplugin.cli.show import show
+from scr_critplugin.cli.trace import trace
 from scr_critplugin.cli.version import print_version
 from scr_critplugin.errors import CritError
 
@@ -38,13 +39,14 @@ def cli() -> None:
     \b
     A first session:
       scr_crit demo                                the whole story on this machine
+      mpiexec -n 4 scr_crit trace ./app            a compiled program, to its plan
       scr_crit profile app.py:setup -o state.map.npz
       scr_crit plan state.map.npz --layout ckpt.toml -o plan
       scr_crit run --plan plan -- mpiexec -n 4 ./app
     """
 
 
-for command in (demo, profile, merge, plan, show, pack, unpack, check, run, doctor):
+for command in (demo, profile, trace, merge, plan, show, pack, unpack, check, run, doctor):
     cli.add_command(command)
 
 

@@ -149,9 +149,9 @@ class Window:
     steps: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RankTrace:
-    """The trace of one rank, validated.
+    """The trace of one rank, validated. Equal to itself only.
 
     Parameters
     ----------

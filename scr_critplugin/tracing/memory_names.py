@@ -1,0 +1,40 @@
+"""The names of a rank's memory, as ``sections`` asks for them: by block and by address.
+
+Imports ``naming`` and ``trace_file``. Tests: ``tests/test_tracing_planning.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .naming import Source, name_sources, static_pieces
+from .trace_file import RankTrace
+
+_NAMELESS = "unknown memory"
+
+
+class MemoryNames:
+    """Names of the blocks and static variables of a trace; `shapes` are the user's, by name.
+
+    Raises
+    ------
+    TraceError
+        A shape does not fit its memory.
+    """
+
+    def __init__(self, trace: RankTrace, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self._trace = trace
+        self._shapes = shapes
+        self._blocks = name_sources(trace, shapes)
+
+    def pieces(self, block: int, start: int, stop: int) -> Iterator[tuple[int, int, Source]]:
+        """Run-time addresses from start to stop, cut by source; what has no name is left out."""
+        if block >= 0 and self._trace.blocks[block].kind != "static":
+            source = self._blocks[block]
+            begin, end = max(start, source.address), min(stop, source.address + source.nbytes)
+            if begin < end:
+                yield begin, end, source
+            return
+        for piece in static_pieces(self._trace, start, stop, self._shapes):
+            if piece.source.name != _NAMELESS:
+                yield piece.start, piece.stop, piece.source
