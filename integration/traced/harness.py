@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from records import CRITICAL, DEAD, READ, SHARED, UNTOLD, UNUSED, Trace, TracedFile, read_trace
 from truth import Truth
 
-PROGRAMS = Path(__file__).resolve().parent / "programs"
+HERE = Path(__file__).resolve().parent
+PROGRAMS = HERE / "programs"
 WARNINGS = ["-Wall", "-Wextra"]
 # Long enough for a loaded machine: it only turns a hang into a failure.
 HANG = 300
@@ -47,16 +48,16 @@ class Toolchain:
     folder: Path
     built: dict[tuple[str, ...], Path] = field(default_factory=dict)
 
-    def build(self, source: str, *flags: str) -> Path:
-        """Build a program of ``programs/``; its path.
+    def build(self, source: str | Path, *flags: str) -> Path:
+        """Build a program of ``programs/``, or of another folder by its absolute path; the program's path.
 
         Flags that begin with ``-l`` or ``-L`` come last; ``-O2`` holds unless another ``-O`` is given.
         """
-        key = (source, *flags)
+        key = (str(source), *flags)
         if key not in self.built:
             target = self.folder / f"{len(self.built)}" / Path(source).stem
             target.parent.mkdir(parents=True)
-            build = self._fortran if source.endswith(".f90") else self._c
+            build = self._fortran if str(source).endswith(".f90") else self._c
             build(PROGRAMS / source, target, ["-O2", "-g", *flags])
             self.built[key] = target
         return self.built[key]
@@ -97,7 +98,8 @@ class Job:
     mpiexec: Sequence[str]
     valgrind_lib: Path | None = None
     settings: dict[str, str] = field(default_factory=dict)
-    runs: int = 0
+    traced: int = 0
+    printed: str = ""  # by the last run
 
     @property
     def prefix(self) -> Path:
@@ -110,8 +112,8 @@ class Job:
 
     def trace(self) -> tuple[str, list[Trace]]:
         """The same under the tracer; and each rank's trace."""
-        self.runs += 1
-        out = self.folder / f"trace.{self.runs}"
+        self.traced += 1
+        out = self.folder / f"trace.{self.traced}"
         out.mkdir()
         # The process's number tells the ranks' traces apart whatever the launcher calls them.
         start = 'exec valgrind -q --tool=scr_crit --trace-out="$0/$$" "$@"'
@@ -120,6 +122,11 @@ class Job:
         if [trace.rank for trace in traces] != list(range(self.ranks)):
             raise RunFault(f"traces of ranks {[trace.rank for trace in traces]}, expected {self.ranks} of them")
         return self._digests(text), traces
+
+    def start_over(self) -> None:
+        """Forget all checkpoints."""
+        for name in ("prefix", "cache", "cntl"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def restart_from(self, dataset: str) -> None:
         """The next run restarts from this dataset: what SCR holds in its cache is lost."""
@@ -141,7 +148,9 @@ class Job:
             **self.settings,
             **more,
         }
-        return call([*launcher, *before, self.program, *self.arguments], cwd=self.prefix, env=environment)
+        command = [*launcher, *before, self.program, *self.arguments]
+        self.printed = call(command, cwd=self.prefix, env=environment)
+        return self.printed
 
     def _digests(self, text: str) -> str:
         found = sorted(re.findall(r"^digest \d+ [0-9A-Fa-f]{16}$", text, re.MULTILINE))
@@ -198,8 +207,7 @@ def prove(job: Job, expected: Expected, *, restarts: bool = True) -> None:
     poisoned, a plain restart still gives the same result.
     """
     plain = job.run()
-    for name in ("prefix", "cache", "cntl"):
-        shutil.rmtree(job.folder / name, ignore_errors=True)
+    job.start_over()
     digest, written = job.trace()
     assert digest == plain, "the tracer changed the result"
     check(written, 3, False, expected)
