@@ -26,16 +26,16 @@ WARNINGS = ["-Wall", "-Wextra"]
 HANG = 300
 
 
-class RunFault(Exception):
+class RunError(Exception):
     """A program did not compile, or did not do what it should."""
 
 
 def call(command: Sequence[str | Path], **options: object) -> str:
-    """Run and return what it printed; RunFault with all output when it fails."""
+    """Run and return what it printed; RunError with all output when it fails."""
     words = [str(word) for word in command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=HANG, check=False, **options)  # type: ignore[call-overload]
     if done.returncode != 0:
-        raise RunFault(f"{' '.join(words)}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise RunError(f"{' '.join(words)}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return str(done.stdout)
 
 
@@ -70,7 +70,10 @@ class Toolchain:
     def _c(self, source: Path, target: Path, flags: list[str]) -> None:
         compiler, standard = self.mpicc, "-std=c11"
         if source.suffix == ".cpp":
-            compiler, standard = str(Path(self.mpicc).with_name(Path(self.mpicc).name.replace("cc", "cxx"))), "-std=c++17"
+            compiler, standard = (
+                str(Path(self.mpicc).with_name(Path(self.mpicc).name.replace("cc", "cxx"))),
+                "-std=c++17",
+            )
         libraries = [flag for flag in flags if flag.startswith(("-l", "-L"))]
         options = [flag for flag in flags if flag not in libraries]
         include = ["-I", PROGRAMS, "-I", self.scr_root / "include"]
@@ -120,7 +123,9 @@ class Job:
         text = self._launch(["sh", "-c", start, str(out)], VALGRIND_LIB=str(self.valgrind_lib))
         traces = sorted((read_trace(path) for path in out.glob("*.trace")), key=lambda trace: trace.rank)
         if [trace.rank for trace in traces] != list(range(self.ranks)):
-            raise RunFault(f"traces of ranks {[trace.rank for trace in traces]}, expected {self.ranks} of them")
+            raise RunError(
+                f"traces of ranks {[trace.rank for trace in traces]}, expected {self.ranks} of them"
+            )
         return self._digests(text), traces
 
     def start_over(self) -> None:
@@ -155,7 +160,7 @@ class Job:
     def _digests(self, text: str) -> str:
         found = sorted(re.findall(r"^digest \d+ [0-9A-Fa-f]{16}$", text, re.MULTILINE))
         if len(found) != self.ranks:
-            raise RunFault(f"{self.program} printed:\n{text}")
+            raise RunError(f"{self.program} printed:\n{text}")
         return "\n".join(found)
 
 

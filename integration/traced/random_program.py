@@ -11,9 +11,9 @@ import random
 from dataclasses import dataclass
 
 STEPS = 7
-TYPES = ["double", "float", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "Record"]
 # Packed, so that its fields straddle all boundaries.
 RECORD = "typedef struct __attribute__((packed)) { uint8_t tag; double value; uint32_t count; } Record;"
+SIZES = {"double": 8, "float": 4, "uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "uint64_t": 8, "Record": 13}
 FIELDS = {"tag": "uint8_t", "value": "double", "count": "uint32_t"}
 
 
@@ -36,13 +36,11 @@ class Writer:
 
     def _array(self, k: int) -> Array:
         length = self.random.choice([1, 3, 40, 150, 700, self.random.randint(2, 1500)])
-        return Array(f"a{k}", self.random.choice(TYPES), length, self.random.random() < 0.5)
+        return Array(f"a{k}", self.random.choice(list(SIZES)), length, self.random.random() < 0.5)
 
     def program(self) -> str:
         """The C source."""
-        steps = "\n".join(
-            f"    case {step}:\n{self._body()}\n        break;" for step in range(1, STEPS + 1)
-        )
+        steps = "\n".join(f"    case {step}:\n{self._body()}\n        break;" for step in range(1, STEPS + 1))
         return f"""/* Made by random_program.py. */
 #include "job.h"
 
@@ -102,10 +100,8 @@ int main(int argc, char **argv)
 """
 
     def _declarations(self) -> str:
-        lines = []
-        for a in self.arrays:
-            lines.append(f"static {a.type} *{a.name};" if a.heap else f"static {a.type} {a.name}[{a.length}];")
-        return "\n".join(lines)
+        heap = [f"static {a.type} *{a.name};" for a in self.arrays if a.heap]
+        return "\n".join(heap + [f"static {a.type} {a.name}[{a.length}];" for a in self.arrays if not a.heap])
 
     def _initials(self) -> str:
         lines = []
@@ -187,14 +183,10 @@ int main(int argc, char **argv)
         return f"        {self._range(a)} {{ {into} = ({kind}){value}; }}"
 
     def _bytes(self, a: Array, size: int) -> str:
-        whole = a.length * (13 if a.type == "Record" else {"uint8_t": 1, "uint16_t": 2}.get(a.type, 4))
-        return f"(uint8_t *){a.name} + {self.random.randint(0, max(0, whole - size))}"
+        return f"(uint8_t *){a.name} + {self.random.randint(0, a.length * SIZES[a.type] - size)}"
 
     def _size(self, *arrays: Array) -> int:
-        most = min(
-            a.length * (13 if a.type == "Record" else {"uint8_t": 1, "uint16_t": 2}.get(a.type, 4)) for a in arrays
-        )
-        return self.random.randint(1, most)
+        return self.random.randint(1, min(a.length * SIZES[a.type] for a in arrays))
 
     def _copy_bytes(self) -> str:
         a, b = self.random.sample(self.arrays, 2)
@@ -213,7 +205,7 @@ int main(int argc, char **argv)
 
     def _choose(self) -> str:
         a, b = self._pick(), self._pick()
-        element, kind = self._element(a)
+        element, _ = self._element(a)
         value, other = self._element(b, f"i % {b.length}")
         return f"        {self._range(a)} {{ if ({element} > 3) {{ {self._add(value, other)} }} }}"
 

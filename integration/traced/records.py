@@ -34,7 +34,7 @@ STRENGTH = np.zeros(256, dtype=np.uint8)
 STRENGTH[[UNTOLD, DEAD, UNUSED, CRITICAL]] = [0, 1, 2, 3]
 
 
-class TraceFault(Exception):
+class TraceError(Exception):
     """The trace is not as the format says."""
 
 
@@ -51,10 +51,12 @@ class TracedFile:
     def add(self, offset: int, length: int, code: int) -> None:
         """Unite with a state of some bytes; the stronger one stays."""
         if offset + length > self.states.size:
-            raise TraceFault(f"{self.name}: state of [{offset}, {offset + length}) in {self.states.size} bytes")
+            raise TraceError(
+                f"{self.name}: state of [{offset}, {offset + length}) in {self.states.size} bytes"
+            )
         state, reason = code & 255, code >> 8
         if state not in STATES:
-            raise TraceFault(f"{self.name}: state {state}")
+            raise TraceError(f"{self.name}: state {state}")
         part = self.states[offset : offset + length]
         part[STRENGTH[part] < STRENGTH[state]] = state
         if state == CRITICAL:
@@ -84,7 +86,7 @@ class Trace:
         """The only generation of that kind and dataset."""
         found = [g for g in self.generations if (g.kind, g.dataset) == (kind, dataset)]
         if len(found) != 1:
-            raise TraceFault(f"{len(found)} generations {kind} {dataset} in {self.generations}")
+            raise TraceError(f"{len(found)} generations {kind} {dataset} in {self.generations}")
         return found[0]
 
 
@@ -92,7 +94,7 @@ def read_trace(path: Path) -> Trace:
     """Read PREFIX.trace and PREFIX.runs beside it."""
     lines = [line.split(" ") for line in path.read_text().splitlines()]
     if lines[0] != ["scr_crit-trace", "1"] or lines[-1] != ["end"]:
-        raise TraceFault(f"{path}: begins with {lines[0]}, ends with {lines[-1]}")
+        raise TraceError(f"{path}: begins with {lines[0]}, ends with {lines[-1]}")
     rank, warnings, window, exit_code, count = 0, [], "", -1, -1
     generations: dict[int, Generation] = {}
     files: dict[int, TracedFile] = {}
@@ -116,7 +118,7 @@ def read_trace(path: Path) -> Trace:
             count = int(texts[0])
     records = np.fromfile(path.with_suffix(".runs"), dtype=RECORD)
     if count != len(records):
-        raise TraceFault(f"{path}: {len(records)} records, {count} announced")
+        raise TraceError(f"{path}: {len(records)} records, {count} announced")
     for record in records[records["kind"] == STATE]:
         files[int(record["file"])].add(*(int(record[name]) for name in ("offset", "length", "code")))
     return Trace(rank, list(generations.values()), warnings, window, exit_code)

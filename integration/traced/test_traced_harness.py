@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import Job, RunFault, Toolchain, check, droppable, poison
-from records import CRITICAL, DEAD, RECORD, STATE, UNTOLD, UNUSED, TraceFault, read_trace
+from harness import Job, RunError, Toolchain, check, droppable, poison
+from records import CRITICAL, DEAD, RECORD, STATE, UNTOLD, UNUSED, TraceError, read_trace
 from truth import DROPPABLE, NOT_USED, Truth, doubles, octets
 
 HEAD = ["scr_crit-trace 1", "tool 1 valgrind 3.19", "rank 1 2"]
@@ -55,7 +55,7 @@ def test_reader_refuses(tmp_path: Path, damage: str) -> None:
         path.write_text(path.read_text().removesuffix("end\n"))
     if damage == "count":
         path.write_text(path.read_text().replace("runs 1", "runs 2"))
-    with pytest.raises(TraceFault):
+    with pytest.raises(TraceError):
         read_trace(path)
 
 
@@ -71,7 +71,7 @@ def test_wrong_expectations_are_noticed(tmp_path: Path) -> None:
     longer = Truth([("values", doubles(3)), ("tail", octets(7))])
     with pytest.raises(AssertionError, match="30 bytes, expected 31"):
         check(traces, 3, False, lambda rank, name, step, restart: longer)
-    with pytest.raises(TraceFault, match="0 generations"):
+    with pytest.raises(TraceError, match="0 generations"):
         check(traces, 6, False, lambda rank, name, step, restart: truth())
 
 
@@ -122,5 +122,5 @@ def test_poison_in_critical_bytes_changes_the_result(
     assert job.run() == plain
     poison(saved, np.arange(saved.stat().st_size) < 8)  # the magic number
     job.restart_from("ckpt.3")
-    with pytest.raises(RunFault, match="restart failed"):
+    with pytest.raises(RunError, match="restart failed"):
         job.run()

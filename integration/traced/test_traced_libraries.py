@@ -38,7 +38,9 @@ def hdf5_truth(places: dict[str, int], size: int, restart: bool) -> Truth:
 def test_hdf5_contiguous(make_job: MakeJob, hdf5_flags: list[str]) -> None:
     job = make_job("hdf5_datasets.c", flags=hdf5_flags, arguments=["contiguous"])
     job.run()
-    places = {name: int(offset) for name, offset in re.findall(r"^at (\w+) (\d+)$", job.printed, re.MULTILINE)}
+    places = {
+        name: int(offset) for name, offset in re.findall(r"^at (\w+) (\d+)$", job.printed, re.MULTILINE)
+    }
     assert set(places) == {"step", "u", "work"}
     size = (job.prefix / "ckpt.3" / "state.h5.0").stat().st_size
     job.start_over()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from expected_c import raw_write, unaligned
 from harness import HERE, PROGRAMS, WARNINGS, Job, Toolchain, call, judged
 from numpy.typing import NDArray
 from random_program import random_program
@@ -20,7 +21,12 @@ from truth import Truth, octets
 
 ORACLE = HERE / "oracle"
 # The same program for both: what the compiler would make of the C library's functions is seen as well.
-SEEN = ["-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset", "-fno-tree-loop-distribute-patterns"]
+SEEN = [
+    "-fno-builtin-memcpy",
+    "-fno-builtin-memmove",
+    "-fno-builtin-memset",
+    "-fno-tree-loop-distribute-patterns",
+]
 SEEN += ["-fno-builtin-fwrite", "-fno-builtin-realloc"]
 
 
@@ -38,7 +44,19 @@ def oracle_build(toolchain: Toolchain) -> Callable[[Path, Path, str], Path]:
         call([toolchain.mpicc, "-std=c11", *WARNINGS, level, "-g", *include, *instrumented])
         wraps = [f"-Wl,--wrap={name}" for name in wrapped]
         runtime = [ORACLE / "accesses.c", ORACLE / "saved.c"]
-        call([toolchain.mpicc, "-std=c11", "-O2", *wraps, *runtime, objects, "-o", target, *toolchain.link_scr("scr")])
+        call(
+            [
+                toolchain.mpicc,
+                "-std=c11",
+                "-O2",
+                *wraps,
+                *runtime,
+                objects,
+                "-o",
+                target,
+                *toolchain.link_scr("scr"),
+            ]
+        )
         return target
 
     return build
@@ -69,7 +87,9 @@ def compare(job: Job, oracle: Job) -> None:
     assert set(np.unique(np.concatenate(list(states.values())))) == {CRITICAL, DEAD, UNUSED}
 
 
-def jobs(toolchain: Toolchain, tmp_path: Path, valgrind_lib: Path, plain: Path, instrumented: Path) -> tuple[Job, Job]:
+def jobs(
+    toolchain: Toolchain, tmp_path: Path, valgrind_lib: Path, plain: Path, instrumented: Path
+) -> tuple[Job, Job]:
     traced = Job(plain, [], 1, tmp_path / "traced", [], valgrind_lib)
     oracle = Job(instrumented, [], 1, tmp_path / "instrumented", [])
     for job in (traced, oracle):
@@ -91,7 +111,9 @@ def test_programs(
     compare(*jobs(toolchain, tmp_path, valgrind_lib, plain, instrumented))
 
 
-@pytest.mark.parametrize(("seed", "level"), [(1, "-O0"), (2, "-O1"), (3, "-O2"), (4, "-O3"), (5, "-O2"), (6, "-O3")])
+@pytest.mark.parametrize(
+    ("seed", "level"), [(1, "-O0"), (2, "-O1"), (3, "-O2"), (4, "-O3"), (5, "-O2"), (6, "-O3")]
+)
 def test_random_programs(
     toolchain: Toolchain,
     oracle_build: Callable[..., Path],
@@ -107,12 +129,8 @@ def test_random_programs(
     compare(*jobs(toolchain, tmp_path, valgrind_lib, plain, instrumented))
 
 
-def test_the_oracle_itself(
-    toolchain: Toolchain, oracle_build: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_the_oracle_itself(toolchain: Toolchain, oracle_build: Callable[..., Path], tmp_path: Path) -> None:
     """The oracle against the states computed by hand: it is no worse judge than the tracer."""
-    from test_traced_c import raw_write, unaligned
-
     for program, expected in (("raw_write", raw_write), ("unaligned", unaligned)):
         instrumented = oracle_build(PROGRAMS / f"{program}.c", tmp_path / "with_oracle" / program, "-O2")
         job = Job(instrumented, [], 1, tmp_path / program, [])

@@ -28,7 +28,12 @@ ALLOWED = {
     ANY: {CRITICAL, DEAD, UNUSED, UNTOLD},
     DEAD_IF_FOLLOWED: {CRITICAL, DEAD},
 }
-NAMES = {**STATES, DROPPABLE: "dead or unused", NOT_USED: "dead or untold", DEAD_IF_FOLLOWED: "dead or critical"}
+NAMES = {
+    **STATES,
+    DROPPABLE: "dead or unused",
+    NOT_USED: "dead or untold",
+    DEAD_IF_FOLLOWED: "dead or critical",
+}
 
 
 def doubles(*shape: int) -> tuple[str, tuple[int, ...]]:
