@@ -19,7 +19,7 @@ from harness import Job, Toolchain  # noqa: E402
 
 @pytest.fixture(scope="session")
 def valgrind_lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """VALGRIND_LIB with the tool, built from the source tree; or SCR_CRIT_TEST_VALGRIND_LIB."""
+    """Folder for VALGRIND_LIB with the tool: TRACED_VALGRIND_LIB, else built here from the source tree."""
     ready = os.environ.get("TRACED_VALGRIND_LIB")
     if ready:
         return Path(ready)
