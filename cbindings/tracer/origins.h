@@ -11,6 +11,8 @@
 
 #include "intervals.h"
 
+/* Register events of threads, signals and system calls; in pre_clo_init. */
+void origins_init(void);
 /* A phase begins: all memory is its own origin, registers are of unknown (harmless) origin. */
 void origins_begin(void);
 /* Free what the phase held, at its end. */

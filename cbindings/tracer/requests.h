@@ -13,12 +13,12 @@
 typedef enum {
     /* SCR. Names are 0-terminated and read during the request. */
     TRACE_OUTPUT_STARTED = VG_USERREQ_TOOL_BASE('S', 'X'), /* dataset name, SCR's flags */
-    TRACE_ROUTED,            /* name as the program gave it, path that SCR returned */
-    TRACE_OUTPUT_COMPLETING, /* valid; sent before SCR sees the files */
-    TRACE_RESTART_STARTED,   /* dataset name */
-    TRACE_RESTART_COMPLETING,
-    TRACE_CHECKPOINT_ASKED, /* what SCR_Need_checkpoint answered: a step mark */
-    TRACE_FINALIZING,       /* SCR_Finalize was called */
+    TRACE_ROUTED,             /* name as the program gave it, path that SCR returned */
+    TRACE_OUTPUT_COMPLETING,  /* valid; sent before SCR sees the files */
+    TRACE_RESTART_STARTED,    /* dataset name */
+    TRACE_RESTART_COMPLETING, /* valid */
+    TRACE_CHECKPOINT_ASKED,   /* what SCR_Need_checkpoint answered: a step mark */
+    TRACE_FINALIZING,         /* SCR_Finalize was called */
     /* MPI, and any other code whose accesses the tool cannot see. */
     TRACE_READ,             /* address, bytes: read by somebody (a send buffer) */
     TRACE_WRITTEN,          /* address, bytes: overwritten by somebody (a receive buffer) */

@@ -16,18 +16,22 @@
 /* Bytes of this origin were used otherwise than copied: critical, also in earlier generations. */
 void watch_use(ULong origin, SizeT bytes);
 /* Memory was overwritten in this phase. Its old value may live on elsewhere, so it is settled only
- * at the phase's end. */
+ * at the phase's end, from origins_written(). */
 void watch_overwritten(Addr address, SizeT bytes);
 
 /* In any phase: */
 /* Memory is gone (free, munmap): what was pending there counts as overwritten. */
 void watch_gone(Addr address, SizeT bytes);
-/* Memory moved: watched places go along. */
+/* Memory moved: watched places go along. While copies are followed, origins_move() has to tell
+ * where the bytes went. */
 void watch_moved(Addr from, Addr to, SizeT bytes);
+/* Pages moved (mremap): critical. */
+void watch_remapped(Addr from, Addr to, SizeT bytes);
 /* Others read and write it unseen: critical in every generation that has it as a place. */
 void watch_shared(Addr address, SizeT bytes);
 
-/* The end of a phase: a generation from what files.h and origins.h hold. */
+/* The end of a phase: a generation from what files.h and origins.h hold. With no file there is none
+ * but what the phase did to earlier ones is settled: also for a phase that is given up. */
 void watch_output_ended(ThreadId tid);
 void watch_restart_ended(ThreadId tid);
 

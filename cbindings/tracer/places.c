@@ -1,0 +1,131 @@
+/* places.c - memory that stands for bytes of checkpoint files.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "places.h"
+
+#include "shadow.h"
+
+static intervals *map; /* address -> place */
+static spans *settled; /* place -> outcome */
+static ULong next_place = 1;
+
+static intervals *the_map(void)
+{
+    if (!map)
+        map = intervals_new("places.map");
+    return map;
+}
+
+static void add_settled(ULong place, ULong length, run_state state, run_reason reason)
+{
+    if (!settled)
+        settled = spans_new();
+    spans_add(settled, place, length, outcome_at(state, reason, place));
+}
+
+ULong places_piece(Addr address, ULong limit, ULong *place)
+{
+    ULong length = intervals_piece(the_map(), address, limit, place);
+    return *place == ORIGIN_NONE ? 0 : length;
+}
+
+Bool places_first(Addr from, Addr end, Addr *start, ULong *length, ULong *place)
+{
+    ULong found, bytes, origin;
+    if (from >= end || !intervals_first(the_map(), from, &found, &bytes, &origin) || found >= end)
+        return False;
+    if (found < from) {
+        origin += from - found;
+        bytes -= from - found;
+        found = from;
+    }
+    *start = found;
+    *length = bytes < end - found ? bytes : end - found;
+    *place = origin;
+    return True;
+}
+
+void places_watch(Addr address, ULong bytes)
+{
+    for (ULong done = 0; done < bytes;) {
+        ULong place;
+        ULong length = intervals_piece(the_map(), address + done, bytes - done, &place);
+        if (place == ORIGIN_NONE) {
+            intervals_set(the_map(), address + done, length, next_place);
+            shadow_watch(address + done, length);
+            next_place += length;
+        }
+        done += length;
+    }
+}
+
+void places_settle(Addr address, ULong bytes, run_state state, run_reason reason)
+{
+    Addr end = address + bytes, start;
+    ULong length, place;
+    while (places_first(address, end, &start, &length, &place)) {
+        add_settled(place, length, state, reason);
+        intervals_set(the_map(), start, length, ORIGIN_NONE);
+        /* Nobody asks any more: an access there need not be looked at. */
+        shadow_write(start, length);
+        address = start + length;
+    }
+}
+
+void places_collect_range(Addr address, ULong bytes)
+{
+    Addr end = address + bytes, start;
+    ULong length, place;
+    while (places_first(address, end, &start, &length, &place)) {
+        for (ULong done = 0; done < length;) {
+            shadow_state state;
+            SizeT piece = shadow_piece(start + done, length - done, &state);
+            if (state == SHADOW_READ)
+                places_settle(start + done, piece, STATE_CRITICAL, REASON_READ);
+            else if (state == SHADOW_WRITTEN)
+                places_settle(start + done, piece, STATE_DEAD, REASON_WRITTEN);
+            else if (state == SHADOW_NONE) /* lost: nothing is known */
+                places_settle(start + done, piece, STATE_CRITICAL, REASON_DERIVED);
+            done += piece;
+        }
+        address = start + length;
+    }
+}
+
+void places_collect(void)
+{
+    places_collect_range(0, ~(ULong)0 >> 2);
+}
+
+void places_move(Addr from, Addr to, ULong bytes)
+{
+    places_collect_range(from, bytes);
+    spans *pieces = spans_new(); /* offset -> place */
+    Addr at = from, start;
+    ULong length, place;
+    while (places_first(at, from + bytes, &start, &length, &place)) {
+        spans_add(pieces, start - from, length, place);
+        at = start + length;
+    }
+    shadow_move(from, to, bytes);
+    intervals_set(the_map(), from, bytes, ORIGIN_NONE);
+    for (ULong i = 0; i < spans_count(pieces); i++) {
+        span s = spans_at(pieces, i);
+        intervals_set(the_map(), to + s.start, s.length, s.to);
+    }
+    spans_free(pieces);
+}
+
+spans *places_take_settled(void)
+{
+    spans *taken = settled ? settled : spans_new();
+    settled = NULL;
+    spans_sort(taken);
+    return taken;
+}
+
+ULong places_settled_count(void)
+{
+    return settled ? spans_count(settled) : 0;
+}

@@ -1,0 +1,271 @@
+/* watch.c - what happens to watched memory, and the end of a phase for the earlier generations.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * In PHASE_TRACK the shadow decides by itself; what leaves or moves is handled at once. A phase
+ * that follows copies changes nothing but through uses, because a value that is overwritten may
+ * live on as a copy, which is known for sure only at the end. There, in this order
+ * (watch_phase_settled):
+ *
+ *   1. what was accessed before the phase or used in it is settled; what remains in the map of
+ *      places was pending when the phase began, and its value is the origin "address"
+ *   2. copies of such values are noted as aliases
+ *   3. what was overwritten, or has gone, is settled as dead
+ *   4. the copies become places, and stand for all that the place they were copied from stood for
+ *
+ * No read is lost: a value that an earlier checkpoint holds is at each moment in places of its own
+ * or in an origin that is followed, and each leads to READ. Tests:
+ * tests/tracer/test_tracer_files.py.
+ */
+#include "watch.h"
+
+#include "blocks.h"
+#include "files.h"
+#include "generations.h"
+#include "origins.h"
+#include "phase.h"
+#include "places.h"
+#include "shadow.h"
+#include "shared_maps.h"
+#include "watch_phase.h"
+
+enum { SETTLED_MANY = 1 << 16, USED_SLOTS = 1 << 12 };
+
+static intervals *used;   /* in this phase; keys: memory origins */
+static intervals *gone;   /* in this phase; keys: addresses */
+static intervals *shared; /* until it is gone; keys: addresses */
+
+/* Words used in this phase, by hash: most uses are of few words, again and again. */
+static ULong used_lately[USED_SLOTS];
+
+static intervals *made(intervals **map)
+{
+    if (!*map)
+        *map = intervals_new("watch");
+    return *map;
+}
+
+/* ---- While copies are followed ---- */
+
+static void use_of_file(ULong position, ULong bytes)
+{
+    while (bytes > 0) {
+        trace_file *file;
+        ULong offset;
+        ULong piece = files_at(position, bytes, &file, &offset);
+        files_use(file, offset, piece);
+        position += piece;
+        bytes -= piece;
+    }
+}
+
+void watch_use(ULong origin, SizeT bytes)
+{
+    if (origin_is_file(origin)) {
+        if (phase == PHASE_RESTART)
+            use_of_file(origin & ~ORIGIN_FILE, bytes);
+    } else if (origin_is_memory(origin) && bytes > 0) {
+        /* a slot holds an address and, above it, a length: both must be those of this use */
+        ULong *slot = &used_lately[(origin ^ origin >> 12) % USED_SLOTS];
+        ULong mark = origin | (ULong)bytes << 48;
+        if (bytes < 1 << 14 && *slot == mark)
+            return;
+        *slot = mark;
+        shadow_read(origin, bytes);
+        intervals_set(made(&used), origin, bytes, ORIGIN_DERIVED);
+    }
+}
+
+void watch_overwritten(Addr address, SizeT bytes)
+{
+    /* origins_written() tells at the end what was overwritten, and with what. */
+    (void)address, (void)bytes;
+}
+
+/* ---- Memory that goes or moves ---- */
+
+static void tell_settled(void)
+{
+    spans *settled = places_take_settled();
+    generations_settle(settled);
+    spans_free(settled);
+}
+
+static void end_places(Addr address, SizeT bytes, run_state state, run_reason reason)
+{
+    places_collect_range(address, bytes);
+    places_settle(address, bytes, state, reason);
+    if (places_settled_count() > SETTLED_MANY)
+        tell_settled();
+}
+
+void watch_gone(Addr address, SizeT bytes)
+{
+    if (bytes == 0)
+        return;
+    if (shared)
+        intervals_set(shared, address, bytes, ORIGIN_NONE);
+    if (phase_follows())
+        intervals_set(made(&gone), address, bytes, ORIGIN_DERIVED);
+    else
+        end_places(address, bytes, STATE_DEAD, REASON_GONE);
+}
+
+void watch_moved(Addr from, Addr to, SizeT bytes)
+{
+    if (bytes == 0)
+        return;
+    if (phase_follows()) {
+        intervals_set(made(&gone), from, bytes, ORIGIN_DERIVED);
+        return;
+    }
+    /* Where it comes to lie nothing is watched any more: that memory was free. */
+    end_places(to, bytes, STATE_DEAD, REASON_GONE);
+    places_move(from, to, bytes);
+}
+
+void watch_remapped(Addr from, Addr to, SizeT bytes)
+{
+    (void)to;
+    if (phase_follows())
+        watch_use(from, bytes);
+    else
+        end_places(from, bytes, STATE_CRITICAL, REASON_MOVED);
+}
+
+void watch_shared(Addr address, SizeT bytes)
+{
+    intervals_set(made(&shared), address, bytes, ORIGIN_DERIVED);
+    if (phase_follows())
+        shadow_read(address, bytes);
+    else
+        end_places(address, bytes, STATE_CRITICAL, REASON_SHARED);
+}
+
+/* ---- The end of a phase ---- */
+
+ULong watch_used_piece(Addr address, ULong limit, Bool *is_used)
+{
+    ULong origin;
+    ULong length = intervals_piece(made(&used), address, limit, &origin);
+    *is_used = origin != ORIGIN_NONE;
+    return length;
+}
+
+ULong watch_intact_piece(Addr address, ULong limit, Bool *intact)
+{
+    ULong written, went;
+    limit = intervals_piece(origins_written(), address, limit, &written);
+    limit = intervals_piece(made(&gone), address, limit, &went);
+    *intact = went == ORIGIN_NONE && (written == ORIGIN_NONE || written == address);
+    return limit;
+}
+
+/* Step 2: pending place -> address of a copy. */
+static spans *noted_aliases(const spans *copies)
+{
+    spans *aliases = spans_new();
+    for (ULong i = 0; i < spans_count(copies); i++) {
+        span copy = spans_at(copies, i);
+        Addr at = copy.start, end = copy.start + copy.length, start;
+        ULong length, place;
+        while (places_first(at, end, &start, &length, &place)) {
+            spans_add(aliases, place, length, copy.to + (start - copy.start));
+            at = start + length;
+        }
+    }
+    return aliases;
+}
+
+/* Step 3. */
+static void settle_overwritten(void)
+{
+    ULong from = 0, start, length, origin;
+    for (; intervals_first(made(&gone), from, &start, &length, &origin); from = start + length)
+        places_settle(start, length, STATE_DEAD, REASON_GONE);
+    for (from = 0; intervals_first(origins_written(), from, &start, &length, &origin);
+         from = start + length) {
+        if (origin != start) /* else it was put back where it had been */
+            places_settle(start, length, STATE_DEAD, REASON_WRITTEN);
+    }
+}
+
+/* Step 4. */
+static void watch_aliases(const spans *noted)
+{
+    spans *aliases = spans_new();
+    for (ULong i = 0; i < spans_count(noted); i++) {
+        span alias = spans_at(noted, i);
+        places_watch(alias.to, alias.length);
+        for (ULong done = 0; done < alias.length;) {
+            ULong place;
+            ULong length = places_piece(alias.to + done, alias.length - done, &place);
+            spans_add(aliases, alias.start + done, length, place);
+            done += length;
+        }
+    }
+    spans_sort(aliases);
+    generations_add_aliases(aliases);
+    spans_free(aliases);
+}
+
+void watch_phase_settled(const spans *copies)
+{
+    places_collect();
+    spans *noted = noted_aliases(copies);
+    settle_overwritten();
+    watch_aliases(noted);
+    spans_free(noted);
+}
+
+static void settle_shared_range(Addr start, ULong length)
+{
+    Addr found;
+    ULong bytes, place;
+    if (!places_first(start, start + length, &found, &bytes, &place))
+        return;
+    tool_warn("Memory that other processes can access (a shared mapping, or an MPI window) holds "
+              "checkpoint data: those bytes stay critical, since accesses by others are not seen.");
+    places_settle(start, length, STATE_CRITICAL, REASON_SHARED);
+}
+
+static void settle_shared(void)
+{
+    ULong from = 0, start, length, origin;
+    for (; intervals_first(made(&shared), from, &start, &length, &origin); from = start + length)
+        settle_shared_range(start, length);
+    for (UWord i = 0; i < shared_maps_count(); i++) {
+        shared_map map = shared_maps_at(i);
+        /* A checkpoint file that is written through a mapping: others see it as the file it is. */
+        if (!files_is_ours(map.device, map.inode))
+            settle_shared_range(map.start, map.length);
+    }
+}
+
+void watch_phase_finished(void)
+{
+    settle_shared();
+    tell_settled();
+    blocks_phase_ended();
+    intervals_clear(made(&used));
+    intervals_clear(made(&gone));
+    VG_(memset)(used_lately, 0, sizeof used_lately);
+}
+
+void watch_finish(void)
+{
+    places_collect();
+    tell_settled();
+    generations_finish();
+    places_settle(0, ~(ULong)0 >> 2, STATE_UNUSED, REASON_NEVER);
+    spans_free(places_take_settled());
+}
+
+ULong watch_undecided(void)
+{
+    if (!phase_follows()) {
+        places_collect();
+        tell_settled();
+    }
+    return generations_undecided();
+}
