@@ -1,0 +1,83 @@
+"""Fixtures of the traced programs, and the modules beside them made importable (importlib mode does not)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from harness import Job, Toolchain  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def valgrind_lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder for VALGRIND_LIB with the tool: TRACED_VALGRIND_LIB, else built here from the source tree."""
+    ready = os.environ.get("TRACED_VALGRIND_LIB")
+    if ready:
+        return Path(ready)
+    for program in ("valgrind", "cmake"):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program}: install the package {program}")
+    folder = tmp_path_factory.mktemp("tracer")
+    tracer = HERE.parents[1] / "cbindings" / "tracer"
+    configured = subprocess.run(
+        ["cmake", "-S", tracer, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    if "left out" in configured.stdout:
+        pytest.skip(configured.stdout[configured.stdout.index("Access tracer") :].strip())
+    subprocess.run(["make", "-C", folder, "-j2"], capture_output=True, text=True, check=True)
+    return folder / "valgrind"
+
+
+@pytest.fixture(scope="session")
+def toolchain(tmp_path_factory: pytest.TempPathFactory, mpicc: str, scr_root: Path) -> Toolchain:
+    """Builds the programs."""
+    return Toolchain(mpicc, scr_root, tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture
+def make_job(
+    toolchain: Toolchain, mpiexec: list[str], valgrind_lib: Path, tmp_path: Path
+) -> Callable[..., Job]:
+    """Make a job: ``make_job("raw_write.c", flags=[...], arguments=[...], ranks=1)``."""
+
+    def make(source: str, flags: Sequence[str] = (), arguments: Sequence[str] = (), ranks: int = 1) -> Job:
+        program = toolchain.build(source, *flags)
+        return Job(program, arguments, ranks, tmp_path, mpiexec, valgrind_lib)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def gfortran() -> str:
+    """Path of gfortran."""
+    found = shutil.which(os.environ.get("FC") or "gfortran")
+    if found is None:
+        pytest.skip("no gfortran: install gfortran, or set FC")
+    return found
+
+
+@pytest.fixture(scope="session")
+def hdf5_flags() -> list[str]:
+    """Flags to compile and link with HDF5's C library, the serial one."""
+    for package in ("hdf5-serial", "hdf5"):
+        try:
+            found = subprocess.run(
+                ["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True, check=False
+            )
+        except FileNotFoundError:
+            pytest.skip("no pkg-config: install pkg-config")
+        if found.returncode == 0:
+            return found.stdout.split()
+    pytest.skip("no HDF5 for C: install libhdf5-dev (Debian), hdf5-devel (RHEL) or hdf5 (Spack)")
