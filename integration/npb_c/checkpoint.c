@@ -44,7 +44,7 @@ __attribute__((noreturn)) static void show_usage(FILE *stream, int status)
                 "usage: %s [options]   (under mpiexec; every rank computes the same)\n"
                 "  --checkpoint-at I   write the checkpoint at the top of iteration I\n"
                 "                      (default %d, half of all; 0 = never)\n"
-                "  --ask               write one whenever SCR_Need_checkpoint says so\n"
+                "  --ask               write one whenever SCR_Need_checkpoint says so, too\n"
                 "  --die-at I          raise SIGKILL at the top of iteration I, after its "
                 "checkpoint\n",
                 run.kernel->name, run.kernel->iterations / 2);
@@ -221,12 +221,12 @@ bool kernel_resume(void)
 
 void kernel_checkpoint(void)
 {
-    int iteration = next_iteration(), due = iteration == run.checkpoint_at;
-    if (run.ask && SCR_Need_checkpoint(&due) != SCR_SUCCESS) {
+    int iteration = next_iteration(), asked_for = 0;
+    if (run.ask && SCR_Need_checkpoint(&asked_for) != SCR_SUCCESS) {
         fail("SCR_Need_checkpoint failed");
     }
     /* What was just read need not be written again, and SCR has its name already. */
-    if (due && iteration != run.resumed_at) {
+    if ((asked_for || iteration == run.checkpoint_at) && iteration != run.resumed_at) {
         save();
     }
     if (iteration == run.die_at) {
