@@ -1,4 +1,4 @@
-"""The NAS kernels in C: verified, killed, restarted, poisoned; their checkpoints are the NumPy kernels' states.
+"""The NAS kernels in C: verified, killed, restarted, poisoned; their checkpoints fit the NumPy kernels.
 
 Needs mpicc, mpiexec and an SCR (fixtures of the root conftest).
 """
