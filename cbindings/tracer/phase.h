@@ -33,6 +33,9 @@ void phase_restart_completing(ThreadId tid);
 void phase_checkpoint_asked(ThreadId tid, Bool answer); /* a step ended */
 void phase_dump_opened(ThreadId tid, const HChar *path);
 void phase_dump_closed(ThreadId tid);
+/* The program asks to exit: exit_group, or (last thread only) exit. Without this call before its end
+ * it was killed, and the trace does not tell what it would have accessed. */
+void phase_exit_asked(Int exit_code);
 void phase_program_ended(Int exit_code);
 
 #endif
