@@ -234,3 +234,30 @@ class Job:
         """
         shutil.copytree(self.prefix, folder / "prefix")
         return Job(folder, self.mpiexec, self.program, self.ranks)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A built kernel at class S, and what it did when nothing happened to it."""
+
+    port: Port
+    job: Job
+    undisturbed: Outcome
+
+
+# ------------------------------------------------------------------------------------------------- poison
+
+POISONS = {
+    "nan": np.frombuffer(np.float64(np.nan).tobytes(), np.uint8),
+    "0xff": np.full(8, 0xFF, np.uint8),
+}
+"""Bytes of the 8-byte words to overwrite with."""
+
+
+def overwrite(path: Path, where: Mask, pattern: NDArray[np.uint8]) -> None:
+    """Overwrite the bytes of a checkpoint where `where` is true."""
+    content = np.memmap(path, np.uint8, "r+")
+    # The arrays' words stand behind a counter of 4 bytes.
+    poison = np.resize(np.roll(pattern, 4), content.size)
+    content[where] = poison[where]
+    content.flush()

@@ -6,14 +6,11 @@ Needs mpicc, mpiexec and an SCR (fixtures of the root conftest).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from ports import KERNELS, Job, Outcome, Port, build, port
-
-POISONS = (np.frombuffer(np.float64(np.nan).tobytes(), np.uint8), np.full(8, 0xFF, np.uint8))
+from ports import KERNELS, POISONS, Job, Kernel, Port, overwrite, port
 
 EXPECTED_COUNTS = {
     "bt": {"u": (1500, 10140)},
@@ -23,48 +20,6 @@ EXPECTED_COUNTS = {
     "ft": {"y": (4096, 266240), "sums": (5, 7)},
 }
 """Uncritical by access at class S, of all elements."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A built kernel at class S, and what it did when nothing happened to it."""
-
-    port: Port
-    job: Job
-    undisturbed: Outcome
-
-
-@pytest.fixture(scope="session")
-def _built(tmp_path_factory: pytest.TempPathFactory, scr_root: Path, mpicc: str) -> Callable[[Port], Path]:
-    programs: dict[str, Path] = {}
-
-    def get(which: Port) -> Path:
-        if str(which) not in programs:
-            programs[str(which)] = build(which, tmp_path_factory.mktemp(str(which)), scr_root, mpicc)
-        return programs[str(which)]
-
-    return get
-
-
-@pytest.fixture(scope="session", params=KERNELS)
-def kernel(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    mpiexec: list[str],
-    _built: Callable[[Port], Path],
-) -> Kernel:
-    which = port(request.param, "S")
-    job = Job(tmp_path_factory.mktemp("undisturbed"), mpiexec, _built(which))
-    return Kernel(which, job, job.run())
-
-
-def overwrite(path: Path, where: np.ndarray, pattern: np.ndarray) -> None:
-    """Overwrites the bytes where `where` is true; the pattern belongs to 8-byte elements."""
-    content = np.memmap(path, np.uint8, "r+")
-    # Arrays of 8-byte words start behind the counter of 4 bytes.
-    poison = np.resize(np.roll(pattern, 4), content.size)
-    content[where] = poison[where]
-    content.flush()
 
 
 # ------------------------------------------------------------------------------- verified, killed, restarted
@@ -78,13 +33,13 @@ def test_verifies_at_class_s(kernel: Kernel) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_verifies_at_class_w(
-    name: str, tmp_path: Path, mpiexec: list[str], _built: Callable[[Port], Path]
+    name: str, tmp_path: Path, mpiexec: list[str], built: Callable[[Port], Path]
 ) -> None:
     which = port(name, "W")
-    job = Job(tmp_path, mpiexec, _built(which))
+    job = Job(tmp_path, mpiexec, built(which))
     undisturbed = job.run()
     assert undisturbed.verified, undisturbed
-    overwrite(job.files(which)[0], which.uncritical_bytes, POISONS[0])
+    overwrite(job.files(which)[0], which.uncritical_bytes, POISONS["nan"])
     restarted = job.run()
     assert restarted.restarted_from is not None and restarted.values == undisturbed.values
 
@@ -127,9 +82,9 @@ def test_every_rank_computes_and_restarts_the_same(
     "arguments", [("--wrong",), ("--die-at",), ("--checkpoint-at", "1000"), ("--checkpoint-at", "2x")]
 )
 def test_bad_options_are_refused(
-    arguments: tuple[str, ...], tmp_path: Path, mpiexec: list[str], _built: Callable[[Port], Path]
+    arguments: tuple[str, ...], tmp_path: Path, mpiexec: list[str], built: Callable[[Port], Path]
 ) -> None:
-    refused = Job(tmp_path, mpiexec, _built(port("cg", "S"))).run(*arguments)
+    refused = Job(tmp_path, mpiexec, built(port("cg", "S"))).run(*arguments)
     assert refused.status == 2 and "usage: cg" in refused.stderr and arguments[0] in refused.stderr
 
 
@@ -164,12 +119,10 @@ def test_numpy_kernel_goes_on_from_the_checkpoint(kernel: Kernel) -> None:
     assert which.module.verify(finished).verified
 
 
-@pytest.mark.parametrize("pattern", POISONS, ids=["nan", "0xff"])
-def test_poison_in_the_uncritical_changes_nothing(
-    kernel: Kernel, pattern: np.ndarray, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("poison", POISONS)
+def test_poison_in_the_uncritical_changes_nothing(kernel: Kernel, poison: str, tmp_path: Path) -> None:
     job = kernel.job.copied(tmp_path)
-    overwrite(job.files(kernel.port)[0], kernel.port.uncritical_bytes, pattern)
+    overwrite(job.files(kernel.port)[0], kernel.port.uncritical_bytes, POISONS[poison])
     restarted = job.run()
     assert restarted.restarted_from is not None
     assert restarted.verified and restarted.values == kernel.undisturbed.values
