@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 def demo(ranks: int, keep: Path | None, as_json: bool) -> None:
     """Profile, pack, kill, restart: the whole story on this machine.
 
-    Builds heat3d, an ordinary MPI program that checkpoints through SCR, traces it where Valgrind is
-    installed (else its NumPy twin stands in), and runs it to its end without the plugin. Then, with the plugin and the same binary, in cache and in bypass mode: packed checkpoints,
-    SIGKILL in the middle, and a restart with NaN in everything that was dropped. The result must be the same
-    to the last bit. Where gfortran and Valgrind are installed, the Fortran version follows. Uses the SCR at SCR_ROOT, else a single-node stand-in. The exit status is 0 only if
-    every restart was identical.
+    Builds heat3d, an ordinary MPI program that checkpoints through SCR, traces it under Valgrind (where that
+    is missing, its NumPy twin is profiled), and runs it to its end without the plugin. Then, with the plugin
+    and the same binary, in cache and in bypass mode: packed checkpoints, SIGKILL in the middle, and a restart
+    with NaN in everything that was dropped. The result must be the same to the last bit. Where gfortran is
+    installed, the Fortran version follows. Uses the SCR at SCR_ROOT, else a single-node stand-in. The exit
+    status is 0 only if every restart was identical.
     """
     say: Callable[[str], None] = (lambda _: None) if as_json else click.echo
     with _work_folder(keep) as folder:
