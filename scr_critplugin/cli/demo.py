@@ -6,12 +6,17 @@ import json
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scr_critplugin.errors import CritError
+
+if TYPE_CHECKING:
+    from scr_critplugin.cli.demo_job import Job
+    from scr_critplugin.cli.demo_profile import HeatPlan
 
 
 @click.command()
@@ -26,11 +31,12 @@ from scr_critplugin.errors import CritError
 def demo(ranks: int, keep: Path | None, as_json: bool) -> None:
     """Profile, pack, kill, restart: the whole story on this machine.
 
-    Builds heat3d, an ordinary MPI program that checkpoints through SCR, and runs it to its end without the
-    plugin. Then, with the plugin and the same binary, in cache and in bypass mode: packed checkpoints,
-    SIGKILL in the middle, and a restart with NaN in everything that was dropped. The result must be the same
-    to the last bit. Uses the SCR at SCR_ROOT, else a single-node stand-in. The exit status is 0 only if
-    every restart was identical.
+    Builds heat3d, an ordinary MPI program that checkpoints through SCR, traces it under Valgrind (where that
+    is missing, its NumPy twin is profiled), and runs it to its end without the plugin. Then, with the plugin
+    and the same binary, in cache and in bypass mode: packed checkpoints, SIGKILL in the middle, and a restart
+    with NaN in everything that was dropped. The result must be the same to the last bit. Where gfortran is
+    installed, the Fortran version follows. Uses the SCR at SCR_ROOT, else a single-node stand-in. The exit
+    status is 0 only if every restart was identical.
     """
     say: Callable[[str], None] = (lambda _: None) if as_json else click.echo
     with _work_folder(keep) as folder:
@@ -53,24 +59,28 @@ def _work_folder(keep: Path | None) -> AbstractContextManager[str]:
 def _tell(folder: Path, ranks: int, say: Callable[[str], None]) -> dict[str, Any]:
     from scr_critplugin.cli import demo_job, demo_profile
 
-    say("1. Profile by dependence: which elements can influence the result?")
+    say("1. Profile a Python program by dependence: which elements can influence the result?")
     bt = demo_profile.profile_bt()
     say(
         f"   NAS BT class S: {bt.uncritical} of {bt.elements} elements of u are uncritical: "
         + ", ".join(bt.regions)
     )
-    heat = demo_profile.profile_heat3d(folder)
-    for line in heat.rules:
-        say(f"   heat3d, what a restart needs of {line}")
-    say(f"   plan for blocks of any size: {heat.plan_bytes} bytes")
-
     mpi = demo_job.find_mpi()
     scr_root, scr_name = demo_job.build_scr(folder, mpi)
     program = demo_job.build_heat3d(folder, mpi, scr_root)
-    say(f"2. heat3d without the plugin, {ranks} ranks, SCR {scr_name}")
-    job = demo_job.Job(program, mpi, ranks, folder / "whole", demo_job.MODES["bypass"], scr_root)
-    reference = job.run()
-    whole = job.checkpoints()
+    whole_job = demo_job.Job(program, mpi, ranks, folder / "whole", demo_job.MODES["bypass"], scr_root)
+    say(f"2. Profile heat3d, a compiled program: {ranks} ranks, SCR {scr_name}")
+    not_traced = demo_profile.why_not_traced()
+    if not_traced is None:
+        heat = _trace(replace(whole_job, folder=folder / "traced"), say)
+    else:
+        say(f"   not traced ({not_traced}): by dependence of its NumPy twin")
+        heat = demo_profile.profile_twin(folder)
+        _say_rules(heat, say)
+
+    say("3. heat3d without the plugin")
+    reference = whole_job.run()
+    whole = whole_job.checkpoints()
     bytes_whole = sum(path.stat().st_size for path in whole.values())
     say(f"   digest {reference.digest}, {len(whole)} checkpoint files, {bytes_whole} bytes under the prefix")
 
@@ -78,6 +88,7 @@ def _tell(folder: Path, ranks: int, say: Callable[[str], None]) -> dict[str, Any
         "app": "heat3d",
         "ranks": ranks,
         "scr": scr_name,
+        "profiled": "twin" if not_traced else "trace",
         "digest": reference.digest,
         "files": len(whole),
         "bytes_whole": bytes_whole,
@@ -86,15 +97,44 @@ def _tell(folder: Path, ranks: int, say: Callable[[str], None]) -> dict[str, Any
         "bt_elements": bt.elements,
         "plan_bytes": heat.plan_bytes,
     }
-    for number, (mode, settings) in enumerate(demo_job.MODES.items(), start=3):
+    for number, (mode, settings) in enumerate(demo_job.MODES.items(), start=4):
         say(f"{number}. The same binary with SCR_CRIT_PLUGIN=1, {mode} mode")
-        job = demo_job.Job(program, mpi, ranks, folder / mode, settings, scr_root, plan=heat.plan, fill="nan")
+        job = replace(whole_job, folder=folder / mode, settings=settings, plan=heat.plan, fill="nan")
         report["modes"][mode] = _kill_and_restart(job, mode, whole, reference.digest, say)
-    return {**report, **_summarise(report, whole, job.checkpoints(), say)}
+    report |= _summarise(report, whole, job.checkpoints(), say)
+    if not_traced is None and mpi.mpifort is not None:
+        say("7. heat3d in Fortran: traced, then with the plugin in bypass mode")
+        fortran = replace(whole_job, program=demo_job.build_heat3d(folder, mpi, scr_root, "f"))
+        report["fortran"] = _fortran(fortran, folder, whole, reference.digest, say)
+        report["restart_identical"] &= report["fortran"]["identical"]
+    return report
+
+
+def _trace(job: Job, say: Callable[[str], None]) -> HeatPlan:
+    from scr_critplugin.cli import demo_profile
+
+    say("   traced under Valgrind: a run that writes two checkpoints, and a restart from the second")
+    heat = demo_profile.trace_heat3d(job, job.folder / "plan")
+    _say_rules(heat, say)
+    return heat
+
+
+def _say_rules(heat: HeatPlan, say: Callable[[str], None]) -> None:
+    for rule in heat.rules:
+        say(f"   what a restart needs of {rule}")
+    say(f"   plan: {heat.plan_bytes} bytes")
+
+
+def _fortran(
+    traced: Job, folder: Path, whole: dict[str, Path], digest: str, say: Callable[[str], None]
+) -> dict[str, Any]:
+    heat = _trace(replace(traced, folder=folder / "traced.f"), say)
+    job = replace(traced, folder=folder / "fortran", plan=heat.plan, fill="nan")
+    return _kill_and_restart(job, "bypass", whole, digest, say)
 
 
 def _kill_and_restart(
-    job: Any, mode: str, whole: dict[str, Path], digest: str, say: Callable[[str], None]
+    job: Job, mode: str, whole: dict[str, Path], digest: str, say: Callable[[str], None]
 ) -> dict[str, Any]:
     from scr_critplugin.cli import demo_job
 
@@ -130,7 +170,7 @@ def _summarise(
         "bytes_packed": max(mode["bytes_packed"] for mode in modes),
         "restart_identical": all(mode["identical"] for mode in modes),
     }
-    say(f"5. Sizes of all {report['files']} checkpoint files")
+    say(f"6. Sizes of all {report['files']} checkpoint files")
     base = report["bytes_whole"]
     rows = [("whole", base), ("packed", summary["bytes_packed"])]
     compressed = {name: demo_job.zstd_bytes(files) for name, files in (("whole", whole), ("packed", packed))}

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from scr_critplugin.errors import CritError
 from scr_critplugin.installation import demo_sources
 
 STEPS, EVERY, DIE_AT = 60, 10, 47
+TRACED_EVERY = 4
 # SCR's two ways to store a checkpoint: in cache, flushed to the prefix; or straight to the prefix.
 MODES = {
     "cache": {"SCR_CACHE_BYPASS": "0", "SCR_FLUSH": "1", "SCR_CACHE_SIZE": "2"},
@@ -36,10 +38,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Mpi:
-    """The MPI to build and run with."""
+    """The MPI to build and run with; `mpifort` is None where it has no Fortran."""
 
     mpicc: str
     mpiexec: str
+    mpifort: str | None
 
 
 def find_mpi() -> Mpi:
@@ -60,7 +63,9 @@ def find_mpi() -> Mpi:
                 key=variable,
             )
         found[name] = path
-    return Mpi(**found)
+    mpifort = os.environ.get("MPIFORT") or str(Path(found["mpicc"]).with_name("mpifort"))
+    works = shutil.which(mpifort) and shutil.which("gfortran")
+    return Mpi(found["mpicc"], found["mpiexec"], mpifort if works else None)
 
 
 def build_scr(folder: Path, mpi: Mpi) -> tuple[Path, str]:
@@ -85,16 +90,18 @@ def _version_of(prefix: Path) -> str:
     return version.group(1) if version else "unknown"
 
 
-def build_heat3d(folder: Path, mpi: Mpi, scr_root: Path) -> Path:
-    """Build heat3d in C against that SCR; it knows nothing of the plugin."""
+def build_heat3d(folder: Path, mpi: Mpi, scr_root: Path, language: str = "c") -> Path:
+    """Build heat3d in C ("c") or Fortran ("f") against that SCR; it knows nothing of the plugin."""
+    target = f"heat3d_{language}"
     _make(
         demo_sources() / "heat3d",
-        "heat3d_c",
+        target,
         MPICC=mpi.mpicc,
+        MPIFORT=mpi.mpifort or "",
         BUILD=folder / "build.heat3d",
         SCR_ROOT=scr_root,
     )
-    return folder / "build.heat3d" / "heat3d_c"
+    return folder / "build.heat3d" / target
 
 
 def _make(source: Path, target: str, **variables: object) -> None:
@@ -132,7 +139,7 @@ class Job:
         CritError
             When heat3d fails or prints no digest.
         """
-        ended = self._launch()
+        ended = self._launch("--steps", str(STEPS), "--every", str(EVERY))
         digest = re.search(r"^digest ([0-9a-f]{16})", ended.stdout, re.MULTILINE)
         if ended.returncode != 0 or digest is None:
             raise CritError(f"heat3d ended with status {ended.returncode}:\n{ended.stdout}{ended.stderr}")
@@ -141,23 +148,32 @@ class Job:
 
     def run_until_killed(self) -> None:
         """Run until rank 0 raises SIGKILL on itself after step DIE_AT, with no chance to clean up."""
-        ended = self._launch("--die-at", str(DIE_AT))
+        ended = self._launch("--steps", str(STEPS), "--every", str(EVERY), "--die-at", str(DIE_AT))
         if ended.returncode == 0 or "digest" in ended.stdout:
             raise CritError(f"heat3d was to be killed after step {DIE_AT}, but ran to its end")
 
-    def _launch(self, *options: str) -> subprocess.CompletedProcess[str]:
+    def trace(self, plan: Path) -> None:
+        """Make a plan by tracing heat3d: a run that checkpoints twice, and one that restarts from its last.
+
+        Raises
+        ------
+        CritError
+            When tracing fails.
+        """
+        tracer = [str(Path(sys.executable).with_name("scr_crit")), "trace", "-o", str(plan)]
+        for steps, options in ((2 * TRACED_EVERY, ["--fresh"]), (3 * TRACED_EVERY, ["--restart"])):
+            ended = self._launch(
+                "--steps", str(steps), "--every", str(TRACED_EVERY), wrapper=[*tracer, *options]
+            )
+            if ended.returncode != 0:
+                raise CritError(
+                    f"`scr_crit trace` of heat3d ended with status {ended.returncode}:\n"
+                    f"{ended.stdout}{ended.stderr}"
+                )
+
+    def _launch(self, *options: str, wrapper: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         self.prefix.mkdir(parents=True, exist_ok=True)
-        command = [
-            self.mpi.mpiexec,
-            "-n",
-            str(self.ranks),
-            str(self.program),
-            "--steps",
-            str(STEPS),
-            "--every",
-            str(EVERY),
-            *options,
-        ]
+        command = [self.mpi.mpiexec, "-n", str(self.ranks), *wrapper, str(self.program), *options]
         return subprocess.run(
             command, cwd=self.prefix, env=self._environment(), capture_output=True, text=True, check=False
         )

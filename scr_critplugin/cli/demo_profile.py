@@ -1,21 +1,26 @@
-"""The demonstration's profiles: BT, and one block of heat3d by its NumPy twin at two sizes.
+"""The demonstration's profiles: BT by dependence; heat3d by the access tracer.
 
-May import analysis, layout, plan, regions. Tests: ``tests/test_demo.py``.
+Without Valgrind, one block of heat3d is profiled by its NumPy twin at two sizes instead. May import analysis,
+layout, plan, regions, tracing and ``demo_job``. Tests: ``tests/test_demo.py``.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from scr_critplugin.analysis import profile
+from scr_critplugin.cli.demo_job import Job
 from scr_critplugin.criticality import CriticalityMap
-from scr_critplugin.installation import demo_sources
-from scr_critplugin.plan import compile_plan
+from scr_critplugin.errors import CritError
+from scr_critplugin.installation import demo_sources, tracer_folder
+from scr_critplugin.plan import Plan, compile_plan
 from scr_critplugin.regions import describe
+from scr_critplugin.tracing.valgrind import find_valgrind
 
 # Two sizes that differ along every axis: bounds that follow the block's size are told from constant ones.
 BLOCK_SIZES = ((8, 9, 10), (10, 11, 12))
@@ -48,8 +53,24 @@ def profile_bt() -> BtProfile:
     return BtProfile(found.size, int(uncritical.sum()), tuple(describe("u", uncritical)))
 
 
-def profile_heat3d(folder: Path) -> HeatPlan:
-    """Profile one block of heat3d at two sizes and write map, layout and plan into `folder`."""
+def why_not_traced() -> str | None:
+    """Why compiled programs cannot be traced here; None if they can."""
+    try:
+        tracer_folder()
+        find_valgrind(os.environ)
+    except CritError as error:
+        return str(error)
+    return None
+
+
+def trace_heat3d(job: Job, plan: Path) -> HeatPlan:
+    """Trace heat3d, run and restart, and write `plan`."""
+    job.trace(plan)
+    return _described(plan)
+
+
+def profile_twin(folder: Path) -> HeatPlan:
+    """Profile one block of heat3d's twin at two sizes and write maps and plan into `folder`."""
     twin = _load("heat3d", "heat3d_twin")
     maps = []
     for size in BLOCK_SIZES:
@@ -61,8 +82,15 @@ def profile_heat3d(folder: Path) -> HeatPlan:
         maps.append(arrays)
     plan = compile_plan(maps, twin.checkpoint_layout("C"))
     plan.save(folder / "plan")
-    rules = tuple(f"{section.name}: {section.rule}" for section in plan.entries[0].sections)
-    return HeatPlan(folder / "plan", len(bytes(plan)), rules)
+    return _described(folder / "plan")
+
+
+def _described(path: Path) -> HeatPlan:
+    plan = Plan.load(path)
+    rules = tuple(
+        f"{section.name}: {section.rule}" for section in plan.entries[0].sections if section.kind != "keep"
+    )
+    return HeatPlan(path, path.stat().st_size, rules)
 
 
 def _load(folder: str, name: str) -> ModuleType:
