@@ -131,6 +131,8 @@ static bool take_functions(mpi_library *mpi, void *handle)
     NEED(Type_get_true_extent);
     NEED(Type_dup);
     NEED(Type_free);
+    NEED(Type_commit);
+    NEED(Type_create_hindexed);
     NEED(Pack);
     NEED(Pack_size);
     NEED(Get_count);

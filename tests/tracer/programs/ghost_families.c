@@ -234,6 +234,26 @@ static void ring(double *b, void (*move)(const message *))
     MPI_Type_free(&fields);
 }
 
+/* Addresses in the datatype, none in the call. */
+static void bottom(double *b)
+{
+    MPI_Datatype sent, received;
+    int lengths[] = {1, 1};
+    MPI_Aint from[2], to[2];
+    for (int i = 0; i < 2; i++) {
+        MPI_Get_address(b + 2 * i, &from[i]);
+        MPI_Get_address(b + 8 + 2 * i, &to[i]);
+    }
+    MPI_Type_create_hindexed(2, lengths, from, MPI_DOUBLE, &sent);
+    MPI_Type_create_hindexed(2, lengths, to, MPI_DOUBLE, &received);
+    MPI_Type_commit(&sent);
+    MPI_Type_commit(&received);
+    MPI_Sendrecv(MPI_BOTTOM, 1, sent, right, 6, MPI_BOTTOM, 1, received, left, 6, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Type_free(&sent);
+    MPI_Type_free(&received);
+}
+
 /* Both ends are replaced: what is sent is read first. */
 static void sendrecv_replace(double *b)
 {
@@ -490,7 +510,7 @@ static const family families[] = {
     RING(send_recv), RING(sendrecv), RING(isend_irecv_waitall), RING(ssend_waitany),
     RING(bsend_waitsome), RING(rsend_test), RING(issend_testany), RING(irsend_testsome),
     RING(ibsend_testall), RING(persistent), RING(persistent_ssend), RING(mprobe_mrecv),
-    RING(mprobe_imrecv), OTHER(sendrecv_replace), OTHER(nobody), OTHER(cancelled),
+    RING(mprobe_imrecv), OTHER(bottom), OTHER(sendrecv_replace), OTHER(nobody), OTHER(cancelled),
 #if MPI_VERSION >= 4
     RING(large_counts), OTHER(partitioned),
 #endif
