@@ -1,4 +1,4 @@
-"""``scr_crit trace`` as a user meets it: heat3d under mpiexec and the tracer, and the restart that proves the plan.
+"""``scr_crit trace`` as a user meets it: heat3d under mpiexec and the tracer, and a restart that proves it.
 
 Needs Valgrind with its headers when the package is installed, mpicc, mpiexec and an SCR.
 """

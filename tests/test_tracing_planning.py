@@ -424,7 +424,7 @@ def test_warnings_of_the_tracer_name_their_ranks(tmp_path: Path) -> None:
 @settings(max_examples=40)
 @given(data=st.data())
 def test_nothing_that_was_critical_anywhere_is_dropped(data: st.DataObject, tmp_path_factory) -> None:
-    """Random states on random ranks and checkpoints: what the plan drops was dead or unused in all of them."""
+    """Random states on random ranks and checkpoints: what is dropped was dead or unused in all of them."""
     folder = tmp_path_factory.mktemp("any")
     ranks, cells = data.draw(st.integers(1, 3)), 4800
     critical = np.zeros(cells, bool)
