@@ -187,6 +187,21 @@ def test_a_layout_that_changes_between_checkpoints_keeps_the_file_whole(tmp_path
     assert sum(each.dropped for each in outcome.kinds[0].variables) == 0
 
 
+def test_arrays_that_are_swapped_between_checkpoints_have_one_layout(tmp_path: Path) -> None:
+    trace = heat_trace(checkpoints=(10,), masks=(GHOSTED, GHOSTED))
+    file = trace.file(trace.generation(dataset="ckpt.20"), "/p/ckpt.20/heat.0", HEADER + 2 * BYTES)
+    trace.state(file, 0, HEADER, CRITICAL, DERIVED)
+    for place, block in ((0, 1), (1, 0)):
+        start = HEADER + place * BYTES
+        trace.source(file, start, BYTES, 0x10000 * (block + 1), block)
+        add_states(trace, file, start, GHOSTED, 8)
+    (kind,) = planned(tmp_path, trace).kinds
+    assert not kind.whole
+    assert kind.checkpoints == 2
+    assert [each.name for each in kind.variables] == ["app.c:1", "app.c:2"]
+    assert kind.variables[0].dropped == 8 * int((GHOSTED == DEAD).sum())
+
+
 def test_ranks_of_another_size_go_through_whole_and_are_told(tmp_path: Path) -> None:
     traces = [heat_trace(0, 3), heat_trace(1, 3), heat_trace(2, 3, masks=(GHOSTED,))]
     outcome = planned(tmp_path, *traces)

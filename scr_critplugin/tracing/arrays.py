@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from .. import regions
 from ..criticality import ElementState
-from .sections import Section
+from .sections import LEAST_BYTES, Section
 from .shapes import infer_shape
 from .uniting import ByteStates
 
 FEW_BOXES, FEW_RUNS = 32, 4
 """A rule has at most as many boxes; of one axis, where any mask is a list of runs, far fewer."""
-LEAST_BYTES = 4096
-"""Smaller sections are kept whole: there is little to gain."""
 MOST_PIECES = 256
 """Sections in more pieces are kept whole: a plan lists every piece."""
 _SMALL = f"fewer than {LEAST_BYTES} bytes"

@@ -498,8 +498,11 @@ def _records(path: Path, parser: _Parser) -> tuple[NDArray[Any], NDArray[Any]]:
         )
     records = np.frombuffer(content, RECORD)
     _check_records(records, path, parser)
-    sources, states = (np.sort(records[records["kind"] == kind], order=("file", "offset")) for kind in (1, 2))
-    return sources, states
+    return _sorted(records[records["kind"] == _SOURCE]), _sorted(records[records["kind"] == _STATE])
+
+
+def _sorted(records: NDArray[Any]) -> NDArray[Any]:
+    return records[np.lexsort((records["offset"], records["file"]))]
 
 
 def _check_records(records: NDArray[Any], path: Path, parser: _Parser) -> None:
