@@ -13,7 +13,7 @@
 #include <pub_tool_aspacemgr.h>
 #include <pub_tool_debuginfo.h>
 #include <pub_tool_libcfile.h>
-#include <pub_tool_libcproc.h>
+#include <pub_tool_vki.h>
 #include <pub_tool_xarray.h>
 
 enum { FRAME_BYTES = 2048, FRAMES = 40, ROOT_BYTES = 256 };
@@ -82,7 +82,7 @@ static void each_segment(void (*visit)(const NSegment *segment, void *closure), 
     VG_(free)(starts);
 }
 
-/* The segments of one object: those of its file, and the anonymous one right behind (its bss). */
+/* The segments of one object's file. */
 typedef struct {
     const HChar *path;
     Addr lowest, highest; /* highest: one behind */
@@ -93,10 +93,7 @@ static void extend(const NSegment *segment, void *closure)
 {
     object_extent *object = closure;
     const HChar *path = segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
-    Bool file = path && VG_(strcmp)(path, object->path) == 0;
-    Bool bss = segment->kind == SkAnonC && !segment->isCH && object->highest &&
-               segment->start == object->highest;
-    if (!file && !bss)
+    if (!path || VG_(strcmp)(path, object->path) != 0)
         return;
     if (!object->highest)
         object->lowest = segment->start;
@@ -128,23 +125,35 @@ static Bool was_told(const HChar *path, PtrdiffT bias)
     return False;
 }
 
+static Bool is_this_tool(const DebugInfo *di)
+{
+    return (Addr)is_this_tool - VG_(DebugInfo_get_text_avma)(di) < VG_(DebugInfo_get_text_size)(di);
+}
+
+static void object_line(const DebugInfo *di, const HChar *path, PtrdiffT bias)
+{
+    object_extent object = {.path = path};
+    HChar numbers[3][24];
+    each_segment(extend, &object);
+    if (!object.highest)
+        return;
+    Addr bss_end = VG_(DebugInfo_get_bss_avma)(di) + VG_(DebugInfo_get_bss_size)(di);
+    if (VG_(DebugInfo_get_bss_size)(di) && bss_end > object.highest)
+        object.highest = bss_end;
+    VG_(snprintf)(numbers[0], sizeof numbers[0], "%lx", (Addr)bias);
+    VG_(snprintf)(numbers[1], sizeof numbers[1], "%lx", object.lowest);
+    VG_(snprintf)(numbers[2], sizeof numbers[2], "%lx", object.highest);
+    const HChar *texts[] = {path, numbers[0], numbers[1], numbers[2]};
+    trace_text_line("object", texts, 4);
+}
+
 void object_lines(void)
 {
     for (const DebugInfo *di = VG_(next_DebugInfo)(NULL); di; di = VG_(next_DebugInfo)(di)) {
         const HChar *path = VG_(DebugInfo_get_filename)(di);
         PtrdiffT bias = VG_(DebugInfo_get_text_bias)(di);
-        if (!path || VG_(strstr)(path, "vgpreload_") || was_told(path, bias))
-            continue;
-        object_extent object = {.path = path};
-        each_segment(extend, &object);
-        if (!object.highest)
-            continue;
-        HChar numbers[3][24];
-        VG_(snprintf)(numbers[0], sizeof numbers[0], "%lx", (Addr)bias);
-        VG_(snprintf)(numbers[1], sizeof numbers[1], "%lx", object.lowest);
-        VG_(snprintf)(numbers[2], sizeof numbers[2], "%lx", object.highest);
-        const HChar *texts[] = {path, numbers[0], numbers[1], numbers[2]};
-        trace_text_line("object", texts, 4);
+        if (path && !VG_(strstr)(path, "vgpreload_") && !is_this_tool(di) && !was_told(path, bias))
+            object_line(di, path, bias);
     }
 }
 
@@ -195,6 +204,20 @@ static void search_roots(Addr start, Addr end)
     }
 }
 
+/* The program's uninitialised data are no file segment. */
+static void search_bss(const HChar *program)
+{
+    for (const DebugInfo *di = VG_(next_DebugInfo)(NULL); di; di = VG_(next_DebugInfo)(di)) {
+        const HChar *path = VG_(DebugInfo_get_filename)(di);
+        Addr start = VG_(DebugInfo_get_bss_avma)(di);
+        SizeT bytes = VG_(DebugInfo_get_bss_size)(di);
+        if (!path || VG_(strcmp)(path, program) != 0 || bytes == 0)
+            continue;
+        if (VG_(am_is_valid_for_client)(start, bytes, VKI_PROT_READ))
+            search_roots(start, start + bytes);
+    }
+}
+
 void root_lines(void)
 {
     targets = VG_(newXA)(VG_(malloc), "block_lines.targets", VG_(free), sizeof(target));
@@ -202,10 +225,9 @@ void root_lines(void)
     VG_(setCmpFnXA)(targets, by_start);
     VG_(sortXA)(targets);
     if (VG_(sizeXA)(targets) > 0) {
-        HChar program[4096];
-        VG_(client_fname)(program, sizeof program, True);
-        object_extent object = {.path = program, .writable = search_roots};
+        object_extent object = {.path = trace_program(), .writable = search_roots};
         each_segment(extend, &object);
+        search_bss(trace_program());
     }
     VG_(deleteXA)(targets);
 }

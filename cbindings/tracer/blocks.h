@@ -13,8 +13,8 @@
 void blocks_init(void); /* registers the replacement; in pre_clo_init */
 /* Number of the block that holds address, as the trace names it (the trace gets its line when it is
  * first asked for), or -1: static memory, a stack, or unknown. start and bytes (optional, out) say
- * where the block is. In PHASE_OUTPUT a block that was freed since the phase began is found, too: an
- * origin is an address of the phase's begin. */
+ * where the block is. In PHASE_OUTPUT a block that was freed since the phase began is found, too:
+ * an origin is an address of the phase's begin. */
 Long blocks_find(Addr address, Addr *start, SizeT *bytes);
 /* A phase that follows copies is over: blocks freed in it are forgotten. */
 void blocks_phase_ended(void);

@@ -129,7 +129,8 @@ static void after_fallocate(ThreadId tid, call *at, const UWord *arguments, UWor
 
 /* ---- Copies within the kernel ---- */
 
-/* Where a transfer of `bytes` began that has ended: at the pointer's value, or the file's position. */
+/* Where a transfer of `bytes` began that has ended: at the pointer's value, or the file's position.
+ */
 static ULong began_at(Int fd, Addr pointer, ULong bytes)
 {
     return (pointer ? *(const ULong *)pointer : (ULong)VG_(lseek)(fd, 0, VKI_SEEK_CUR)) - bytes;

@@ -16,7 +16,8 @@
 
 typedef struct trace_file trace_file; /* one file of one generation */
 
-/* A phase begins; dataset as SCR names it. Or it has its name only now: then nothing else changes. */
+/* A phase begins; dataset as SCR names it. Or it has its name only now: then nothing else changes.
+ */
 void files_begin(const HChar *dataset);
 const HChar *files_dataset(void);
 /* SCR routed a file; both names are copied. A relative path is taken from the working directory. */
@@ -36,8 +37,8 @@ void files_truncated_path(const HChar *path, ULong size);
 void files_sent(Int fd, ULong offset, ULong bytes);
 /* fd is a new file: what an earlier file of the same inode held is no longer there. */
 void files_created(Int fd);
-/* A file that is being restarted from (or was written in this phase) was read into memory, or mapped
- * there. False if fd is not one of them. */
+/* A file that is being restarted from (or was written in this phase) was read into memory, or
+ * mapped there. False if fd is not one of them. */
 Bool files_read(Int fd, ULong offset, Addr address, SizeT bytes);
 /* PHASE_OUTPUT: a file was mapped to be shared. What is stored there goes to the file. */
 void files_mapped(Int fd, ULong offset, Addr address, SizeT bytes);

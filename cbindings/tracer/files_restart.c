@@ -16,7 +16,7 @@ typedef struct {
     ULong offset;
 } extent;
 
-static XArray *extents; /* of extent, by position, without gaps */
+static XArray *extents;  /* of extent, by position, without gaps */
 static Word last_extent; /* where to look first */
 
 static const extent *extent_at(Word n)
@@ -35,8 +35,8 @@ void files_restart_end(void)
 static Word find_extent(ULong position)
 {
     Word low = 0, high = VG_(sizeXA)(extents) - 1;
-    if (last_extent <= high && position - extent_at(last_extent)->position <
-                                   extent_at(last_extent)->length)
+    if (last_extent <= high &&
+        position - extent_at(last_extent)->position < extent_at(last_extent)->length)
         return last_extent;
     while (low < high) {
         Word middle = (low + high + 1) / 2;

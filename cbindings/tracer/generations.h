@@ -1,4 +1,5 @@
-/* generations.h - checkpoints that were traced: which places stand for their bytes, and the verdicts.
+/* generations.h - checkpoints that were traced: which places stand for their bytes, and the
+ * verdicts.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *

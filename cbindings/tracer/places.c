@@ -6,8 +6,8 @@
 
 #include "shadow.h"
 
-static intervals *map;     /* address -> place */
-static spans *settled;     /* place -> outcome */
+static intervals *map; /* address -> place */
+static spans *settled; /* place -> outcome */
 static ULong next_place = 1;
 
 static intervals *the_map(void)

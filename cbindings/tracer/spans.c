@@ -111,8 +111,7 @@ static void meet(front *other, span s, Bool s_is_a, spans_visit visit, void *clo
         if (stop > s.start + s.length)
             stop = s.start + s.length;
         ULong other_to = o.to + (s.start - o.start);
-        visit(closure, s.start, stop - s.start, s_is_a ? s.to : other_to,
-              s_is_a ? other_to : s.to);
+        visit(closure, s.start, stop - s.start, s_is_a ? s.to : other_to, s_is_a ? other_to : s.to);
         i++;
     }
 }

@@ -46,7 +46,8 @@ typedef void (*spans_visit)(void *closure, ULong start, ULong length, ULong to_a
 void spans_join(const spans *a, const spans *b, spans_visit visit, void *closure);
 
 /* Cuts the spans of a sorted list by a disjoint sorted list: overlaps are visited (to_b is cuts'
- * `to` at that point), what remains is appended to rest (may be NULL), sorted. visit may be NULL. */
+ * `to` at that point), what remains is appended to rest (may be NULL), sorted. visit may be NULL.
+ */
 void spans_cut(const spans *list, const spans *cuts, spans_visit visit, void *closure, spans *rest);
 
 #endif

@@ -12,12 +12,13 @@
 
 #include <pub_tool_clientstate.h>
 #include <pub_tool_libcfile.h>
-#include <pub_tool_libcproc.h>
 #include <pub_tool_vki.h>
 #include <pub_tool_xarray.h>
 
-/* In coregrind, not in the tools' headers: moves a descriptor out of the program's range. */
+/* In coregrind, not in the tools' headers: moves a descriptor out of the program's range; the
+ * descriptor of the traced program's file. */
 extern Int VG_(safe_fd)(Int oldfd);
+extern Int VG_(cl_exec_fd);
 
 enum { BUFFER_BYTES = 1 << 16, LINE_BYTES = 1024 };
 
@@ -122,12 +123,24 @@ static void put_field(const HChar *field)
     }
 }
 
+const HChar *trace_program(void)
+{
+    static HChar path[4096];
+    if (!path[0]) {
+        HChar link[64];
+        VG_(sprintf)(link, "/proc/self/fd/%d", VG_(cl_exec_fd));
+        SSizeT length = VG_(readlink)(link, path, sizeof path - 1);
+        path[length > 0 ? length : 0] = 0;
+        if (length <= 0)
+            VG_(snprintf)(path, sizeof path, "%s", VG_(args_the_exename));
+    }
+    return path;
+}
+
 static void program_line(void)
 {
-    HChar path[4096];
-    VG_(client_fname)(path, sizeof path, True);
     put_text("program ");
-    put_field(path[0] ? path : VG_(args_the_exename));
+    put_field(trace_program());
     put_text(" ");
     put_field(VG_(args_the_exename));
     for (Word i = 0; i < VG_(sizeXA)(VG_(args_for_client)); i++) {

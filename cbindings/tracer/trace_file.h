@@ -31,6 +31,8 @@ typedef enum {
 void trace_source(UInt file, ULong offset, ULong length, Addr address, Long block);
 void trace_state(UInt file, ULong offset, ULong length, run_state state, run_reason reason);
 
+/* Path of the traced program, absolute, links followed. */
+const HChar *trace_program(void);
 /* Write the last lines and "end", and close. Never called for a trace that is not whole. */
 void trace_close(void);
 /* This process is a forked child: it writes nothing more. */

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * In PHASE_TRACK the shadow decides by itself; what leaves or moves is handled at once. A phase that
- * follows copies changes nothing but through uses, because a value that is overwritten may live on
- * as a copy, which is known for sure only at the end. There, in this order (watch_phase_settled):
+ * In PHASE_TRACK the shadow decides by itself; what leaves or moves is handled at once. A phase
+ * that follows copies changes nothing but through uses, because a value that is overwritten may
+ * live on as a copy, which is known for sure only at the end. There, in this order
+ * (watch_phase_settled):
  *
  *   1. what was accessed before the phase or used in it is settled; what remains in the map of
  *      places was pending when the phase began, and its value is the origin "address"
@@ -13,7 +14,8 @@
  *   4. the copies become places, and stand for all that the place they were copied from stood for
  *
  * No read is lost: a value that an earlier checkpoint holds is at each moment in places of its own
- * or in an origin that is followed, and each leads to READ. Tests: tests/tracer/test_tracer_files.py.
+ * or in an origin that is followed, and each leads to READ. Tests:
+ * tests/tracer/test_tracer_files.py.
  */
 #include "watch.h"
 

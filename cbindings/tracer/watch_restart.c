@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A file byte's places are the memory that holds it now. A byte that was read, not used, and is in no
- * memory any more is dead. Of a byte that was never read this process knows nothing.
+ * A file byte's places are the memory that holds it now. A byte that was read, not used, and is in
+ * no memory any more is dead. Of a byte that was never read this process knows nothing.
  */
 #include "blocks.h"
 #include "copies.h"
