@@ -108,7 +108,9 @@ def _by_pattern(
                 is_restart = generation.kind == "restart"
                 time = times[is_restart, path] = times.get((is_restart, path), -1) + 1
                 rank = trace.rank if trace.rank >= 0 else record.rank
-                seen = Seen(path, generation.dataset, rank, number, generation.number, not is_restart)
+                # A dump is not SCR's: its files are named by the program, and it by one of them.
+                dataset = generation.dataset if generation.kind != "dump" else ""
+                seen = Seen(path, dataset, rank, number, generation.number, not is_restart)
                 sightings.append((seen, is_restart, time, _Part(trace, file, run.ended)))
     if elsewhere:
         names = ", ".join(list(elsewhere)[:3])

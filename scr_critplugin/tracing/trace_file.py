@@ -250,7 +250,8 @@ def _frame(text: str) -> Frame:
     match = _FRAME.fullmatch(text)
     if match is None:
         return Frame(text, "", "", 0)
-    return Frame(match["function"], match["object"], match["file"] or "", int(match["line"] or 0))
+    function = match["function"] if match["function"] != "?" else ""
+    return Frame(function, match["object"], match["file"] or "", int(match["line"] or 0))
 
 
 class _Fields:
@@ -352,8 +353,7 @@ class _Parser:
             keyword, *fields = line.split(" ")
             reader = self._readers.get(keyword)
             if reader is None:
-                known = ", ".join(self._readers)
-                raise self._fault(number, f"found {_shown(keyword)}, expected one of {known}")
+                continue  # as the format asks of its readers
             try:
                 given = _Fields(fields)
                 reader(given)
