@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,20 +57,20 @@ def test_a_rank_that_is_none_is_refused(value: str) -> None:
 
 
 _ASK = """
-import json, os
+import json, os, pathlib, sys
 from scr_critplugin.tracing.job import find_job
 job = find_job(os.environ)
-print(json.dumps([job.rank, job.ranks, job.name]))
+pathlib.Path(sys.argv[1], f"{os.getpid()}.json").write_text(json.dumps([job.rank, job.ranks, job.name]))
 """
 
 
-def test_ranks_of_a_real_launcher_agree_and_two_jobs_differ(mpiexec: list[str]) -> None:
+def test_ranks_of_a_real_launcher_agree_and_two_jobs_differ(mpiexec: list[str], tmp_path: Path) -> None:
     names = []
-    for _ in range(2):
-        asked = subprocess.run(
-            [*mpiexec, "-n", "3", sys.executable, "-c", _ASK], capture_output=True, text=True, check=True
-        )
-        jobs = [json.loads(line) for line in asked.stdout.splitlines()]
+    for name in "ab":
+        folder = tmp_path / name
+        folder.mkdir()
+        subprocess.run([*mpiexec, "-n", "3", sys.executable, "-c", _ASK, str(folder)], check=True)
+        jobs = [json.loads(path.read_text()) for path in folder.iterdir()]
         assert sorted(job[:2] for job in jobs) == [[0, 3], [1, 3], [2, 3]]
         assert len({job[2] for job in jobs}) == 1
         names.append(jobs[0][2])

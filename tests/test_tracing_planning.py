@@ -14,6 +14,7 @@ from traces import (
     CRITICAL,
     DEAD,
     DERIVED,
+    GONE,
     NEVER,
     READ,
     SHARED,
@@ -24,7 +25,7 @@ from traces import (
 )
 
 from scr_critplugin.criticality import ElementState
-from scr_critplugin.errors import TraceError
+from scr_critplugin.errors import NoGainError, TraceError
 from scr_critplugin.packed import pack, unpack
 from scr_critplugin.tracing.planning import Outcome, make_plan
 
@@ -143,7 +144,7 @@ def test_ranks_of_one_layout_share_an_entry_and_critical_anywhere_is_critical(tm
     assert (keep[HEADER:] == np.repeat(expected.ravel(), 8)).all()
 
 
-def test_critical_at_one_checkpoint_is_critical_and_no_evidence_of_several(tmp_path: Path) -> None:
+def test_what_is_critical_at_one_checkpoint_and_dead_at_another_is_state(tmp_path: Path) -> None:
     trace = heat_trace(checkpoints=(10,), masks=(GHOSTED,))
     later = GHOSTED.copy()
     later[1:-1, 2:-2, 2:-2] = CRITICAL
@@ -154,7 +155,17 @@ def test_critical_at_one_checkpoint_is_critical_and_no_evidence_of_several(tmp_p
     (kind,) = planned(tmp_path, trace).kinds
     (u,) = kind.variables
     assert u.dead == 8 * int((later == DEAD).sum())
-    assert u.evidence == "single, moves"
+    assert (u.dropped, u.unexplained) == (0, u.dead)
+    assert "changes from checkpoint to checkpoint" in u.why
+
+
+def test_memory_that_is_freed_at_the_program_s_end_does_not_count_as_change(tmp_path: Path) -> None:
+    trace = heat_trace(checkpoints=(10,), masks=(GHOSTED,))
+    file = trace.file(trace.generation(dataset="ckpt.20"), "/p/ckpt.20/heat.0", HEADER + BYTES)
+    trace.source(file, HEADER, BYTES, 0x10000, 0)
+    trace.state(file, HEADER, BYTES, DEAD, GONE)
+    (u,) = planned(tmp_path, trace).kinds[0].variables
+    assert u.dropped == 8 * int((GHOSTED == DEAD).sum())
 
 
 def test_runs_are_united_and_other_layouts_are_left_out(tmp_path: Path) -> None:
@@ -185,6 +196,21 @@ def test_a_layout_that_changes_between_checkpoints_keeps_the_file_whole(tmp_path
     assert outcome.kinds[0].whole
     assert any("differs from checkpoint to checkpoint" in text for text in outcome.warnings)
     assert sum(each.dropped for each in outcome.kinds[0].variables) == 0
+
+
+def test_arrays_that_are_swapped_between_checkpoints_have_one_layout(tmp_path: Path) -> None:
+    trace = heat_trace(checkpoints=(10,), masks=(GHOSTED, GHOSTED))
+    file = trace.file(trace.generation(dataset="ckpt.20"), "/p/ckpt.20/heat.0", HEADER + 2 * BYTES)
+    trace.state(file, 0, HEADER, CRITICAL, DERIVED)
+    for place, block in ((0, 1), (1, 0)):
+        start = HEADER + place * BYTES
+        trace.source(file, start, BYTES, 0x10000 * (block + 1), block)
+        add_states(trace, file, start, GHOSTED, 8)
+    (kind,) = planned(tmp_path, trace).kinds
+    assert not kind.whole
+    assert kind.checkpoints == 2
+    assert [each.name for each in kind.variables] == ["app.c:1", "app.c:2"]
+    assert kind.variables[0].dropped == 8 * int((GHOSTED == DEAD).sum())
 
 
 def test_ranks_of_another_size_go_through_whole_and_are_told(tmp_path: Path) -> None:
@@ -421,10 +447,10 @@ def test_warnings_of_the_tracer_name_their_ranks(tmp_path: Path) -> None:
 # Property -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_nothing_that_was_critical_anywhere_is_dropped(data: st.DataObject, tmp_path_factory) -> None:
-    """Random states on random ranks and checkpoints: what the plan drops was dead or unused in all of them."""
+    """Random states on random ranks and checkpoints: what is dropped was dead or unused in all of them."""
     folder = tmp_path_factory.mktemp("any")
     ranks, cells = data.draw(st.integers(1, 3)), 4800
     critical = np.zeros(cells, bool)
@@ -452,6 +478,9 @@ def test_nothing_that_was_critical_anywhere_is_dropped(data: st.DataObject, tmp_
     (kind,) = outcome.kinds
     if not any(variable.dropped for variable in kind.variables):
         return
-    keep = kept_mask(outcome, cells, folder, "c0/f.0", dataset="c0")
+    try:
+        keep = kept_mask(outcome, cells, folder, "c0/f.0", dataset="c0")
+    except NoGainError:  # so few bytes that the file stays whole
+        return
     assert (keep | ~critical).all()
     assert int((~keep).sum()) == kind.variables[0].dropped

@@ -63,9 +63,13 @@ def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_cpp_frame_is_split_at_its_last_at(tmp_path: Path) -> None:
     trace = TraceBuilder()
-    trace.block(16, 8, "f<a@b>(int)@lib@2.so(x:y.cpp:3)|nothing known")
+    trace.block(16, 8, "f<a@b>(int)@lib@2.so(x:y.cpp:3)|?@app|nothing known")
     frames = read_trace(trace.save(tmp_path / "t")).blocks[0].stack
-    assert frames == (Frame("f<a@b>(int)@lib", "2.so", "x:y.cpp", 3), Frame("nothing known", "", "", 0))
+    assert frames == (
+        Frame("f<a@b>(int)@lib", "2.so", "x:y.cpp", 3),
+        Frame("", "app", "", 0),
+        Frame("nothing known", "", "", 0),
+    )
 
 
 @given(st.text())
@@ -84,7 +88,7 @@ def _changed(text: str, line: int, to: str) -> str:
     [
         (1, "scr_crit-trace 2", "scr_crit-trace 1"),
         (2, "tool 1", "field"),
-        (2, "colour red", "expected one of"),
+        (2, "colour red", "no line 'tool'"),
         (4, "rank 4 4", "from 5"),
         (4, "rank -1 4", "from 0"),
         (5, "object app 0 9 8", "in order"),

@@ -171,12 +171,19 @@ def _say(text: str) -> None:
 
 
 def _report(made: Made) -> None:
-    # Launchers hand the output on through pipes, where a terminal's width is not known.
-    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH)
+    console = Console(width=_width())
     for kind in made.outcome.kinds:
         _draw_kind(kind, console)
     for line in _lines(made):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _width() -> int | None:
+    """None: the terminal's. Launchers hand the output on through pipes and terminals without a width."""
+    try:
+        return None if os.get_terminal_size(sys.stdout.fileno()).columns else _WIDTH
+    except (OSError, ValueError):
+        return _WIDTH
 
 
 def _draw_kind(kind: TracedKind, console: Console) -> None:
@@ -246,10 +253,16 @@ def _lines(made: Made) -> list[str]:
         f"rank{'s' if made.ranks != 1 else ''}",
         *(f"note: {text}" for text in made.notes),
         *(f"warning: {text}" for text in outcome.warnings),
-        *(f"map: {path}" for path in made.maps),
-        f"plan: {made.plan} (see `scr_crit show {made.plan}`)",
+        *(f"map: {_shown(path)}" for path in made.maps),
+        f"plan: {_shown(made.plan)} (see `scr_crit show {_shown(made.plan)}`)",
     ]
     return [*lines, *_next_steps(dropped, outcome.kinds)]
+
+
+def _shown(path: Path) -> Path:
+    """The path as one would type it here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _steps(undecided: Sequence[tuple[int, int]]) -> list[str]:

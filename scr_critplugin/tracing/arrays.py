@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from .. import regions
 from ..criticality import ElementState
-from .sections import Section
+from .sections import LEAST_BYTES, Section
 from .shapes import infer_shape
 from .uniting import ByteStates
 
 FEW_BOXES, FEW_RUNS = 32, 4
 """A rule has at most as many boxes; of one axis, where any mask is a list of runs, far fewer."""
-LEAST_BYTES = 4096
-"""Smaller sections are kept whole: there is little to gain."""
 MOST_PIECES = 256
 """Sections in more pieces are kept whole: a plan lists every piece."""
 _SMALL = f"fewer than {LEAST_BYTES} bytes"
@@ -44,8 +42,6 @@ class ArrayStates:
         Bytes that could be dropped, but no rule describes them.
     why : str
         Why they are not dropped, or "".
-    moved : bool
-        Some element was critical at one checkpoint and dead at another.
     """
 
     section: Section
@@ -55,7 +51,6 @@ class ArrayStates:
     drop: NDArray[np.bool_]
     unexplained: int
     why: str
-    moved: bool
 
 
 def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | None) -> ArrayStates:
@@ -64,7 +59,7 @@ def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | N
     droppable = np.asarray(_elements(section, known.droppable).all(axis=1))
     moved = bool(_elements(section, known.moved).any())
     found, order = _shape(section, shape, droppable)
-    why = _objection(section, droppable.reshape(found, order=order))
+    why = _objection(section, droppable.reshape(found, order=order), moved)
     unexplained = int(droppable.sum()) * section.dtype.itemsize if why and why != _SMALL else 0
     drop = np.zeros_like(droppable) if why else droppable
     return ArrayStates(
@@ -75,7 +70,6 @@ def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | N
         drop.reshape(found, order=order),
         unexplained,
         why,
-        moved,
     )
 
 
@@ -109,13 +103,15 @@ def _shape(
     return known if known is not None else (section.size,), section.order
 
 
-def _objection(section: Section, droppable: NDArray[np.bool_]) -> str:
+def _objection(section: Section, droppable: NDArray[np.bool_], moved: bool) -> str:
     if not droppable.any():
         return ""
     if section.nbytes < LEAST_BYTES:
         return _SMALL
     if len(section.pieces) > MOST_PIECES:
         return f"in {len(section.pieces)} pieces"
+    if moved:
+        return "what is dead changes from checkpoint to checkpoint"
     if not _is_few_boxes(droppable):
         return "no simple rule describes them"
     return ""

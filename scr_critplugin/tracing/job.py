@@ -19,6 +19,7 @@ NAME_VARIABLE = "SCR_CRIT_TRACE_RUN"
 
 # Rank, number of ranks. The launcher nearest to the program comes first: mpiexec within a Slurm batch job.
 _RANKS = (
+    ("SCR_CRIT_TRACE_RANK", "SCR_CRIT_TRACE_RANKS"),  # for launchers that are not known here
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),

@@ -6,7 +6,7 @@ run is) and ``trace_file``. Tests: ``tests/test_tracing_planning.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .file_patterns import Pattern, Seen, generalise, relative_path
@@ -108,7 +108,9 @@ def _by_pattern(
                 is_restart = generation.kind == "restart"
                 time = times[is_restart, path] = times.get((is_restart, path), -1) + 1
                 rank = trace.rank if trace.rank >= 0 else record.rank
-                seen = Seen(path, generation.dataset, rank, number, generation.number, not is_restart)
+                # A dump is not SCR's: its files are named by the program, and it by one of them.
+                dataset = generation.dataset if generation.kind != "dump" else ""
+                seen = Seen(path, dataset, rank, number, generation.number, not is_restart)
                 sightings.append((seen, is_restart, time, _Part(trace, file, run.ended)))
     if elsewhere:
         names = ", ".join(list(elsewhere)[:3])
@@ -139,13 +141,17 @@ class _Member:
         written = [each for each in made if not each.is_restart]
         newest = max(each.run for each in written or made)
         layouts = {each: self._layout(each) for each in written or made}
-        current = list(dict.fromkeys(layouts[each] for each in layouts if each.run == newest))
-        self.sections = current[0]
+        current = {layouts[each].form(): layouts[each] for each in reversed(layouts) if each.run == newest}
         self.is_steady = len(current) == 1
+        self.sections = list(current.values())[-1]
         kept = [
             each
             for each in made
-            if (layouts[each] == self.sections if each in layouts else each.size == self.sections.size)
+            if (
+                layouts[each].form() == self.sections.form()
+                if each in layouts
+                else each.size == self.sections.size
+            )
         ]
         left_out = sorted({each.run for each in made} - {each.run for each in kept})
         if left_out:
@@ -168,33 +174,23 @@ class _Member:
 
 
 def _kind(pattern: Pattern, members: Sequence[_Member]) -> Kind:
-    groups: dict[FileSections, list[_Member]] = {}
+    groups: dict[object, list[_Member]] = {}
     for member in members:
-        groups.setdefault(member.sections, []).append(member)
-    united = {layout: unite(member.states() for member in group) for layout, group in groups.items()}
-
-    def gain(layout: FileSections) -> tuple[int, int]:
-        return int(united[layout].droppable.sum()) * len(groups[layout]), len(groups[layout])
-
-    best = max(groups, key=gain)
-    return Kind(
-        pattern,
-        len(groups[best]),
-        len(members) - len(groups[best]),
-        best,
-        united[best],
-        _why_whole(best, groups, united[best]),
-    )
+        groups.setdefault(member.sections.form(), []).append(member)
+    united = [(group, unite(member.states() for member in group)) for group in groups.values()]
+    best, states = max(united, key=lambda one: (int(one[1].droppable.sum()) * len(one[0]), len(one[0])))
+    others = [member for member in members if member not in best]
+    whole = _why_whole(best, others, states)
+    return Kind(pattern, len(best), len(others), best[0].sections, states, whole)
 
 
-def _why_whole(
-    best: FileSections, groups: Mapping[FileSections, Iterable[_Member]], states: ByteStates
-) -> str:
-    if not all(member.is_steady for group in groups.values() for member in group):
+def _why_whole(best: Sequence[_Member], others: Sequence[_Member], states: ByteStates) -> str:
+    if not all(member.is_steady for member in (*best, *others)):
         return "their layout differs from checkpoint to checkpoint"
-    if any(layout != best and layout.size == best.size for layout in groups):
+    if any(other.sections.size == best[0].sections.size for other in others):
         return "files of equal size have different layouts on different ranks"
-    sourced = [states.states[p.offset : p.stop] for section in best.sections for p in section.pieces]
+    pieces = [piece for section in best[0].sections.sections for piece in section.pieces]
+    sourced = [states.states[piece.offset : piece.stop] for piece in pieces]
     if sourced and not states.restarted and all(piece.all() for piece in sourced):
         return (
             "every byte that came from memory seems dead, as that of a buffer does into which the state was "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .naming import Source, name_sources, static_pieces
+from .naming import Namer, Source
 from .trace_file import RankTrace
 
 _NAMELESS = "unknown memory"
@@ -24,8 +24,8 @@ class MemoryNames:
 
     def __init__(self, trace: RankTrace, shapes: Mapping[str, tuple[int, ...]]) -> None:
         self._trace = trace
-        self._shapes = shapes
-        self._blocks = name_sources(trace, shapes)
+        self._namer = Namer(trace, shapes)
+        self._blocks = self._namer.blocks()
 
     def pieces(self, block: int, start: int, stop: int) -> Iterator[tuple[int, int, Source]]:
         """Run-time addresses from start to stop, cut by source; what has no name is left out."""
@@ -35,6 +35,6 @@ class MemoryNames:
             if begin < end:
                 yield begin, end, source
             return
-        for piece in static_pieces(self._trace, start, stop, self._shapes):
+        for piece in self._namer.static_pieces(start, stop):
             if piece.source.name != _NAMELESS:
                 yield piece.start, piece.stop, piece.source

@@ -158,7 +158,7 @@ def _compile(kinds: Sequence[tuple[Kind, list[ArrayStates]]], facts: Mapping[str
             for section, variable in _placed(array, name):
                 sections.append(section)
                 variables.append(variable)
-                evidence[variable.name] = _evidence(kind, array)
+                evidence[variable.name] = _evidence(kind)
         files.append(_file_layout(kind, sections))
     return compile_plan(
         CriticalityMap(variables, {"engine": "trace"}), Layout(tuple(files)), evidence=evidence, facts=facts
@@ -209,9 +209,9 @@ def _file_layout(kind: Kind, sections: Sequence[Section]) -> FileLayout:
     return FileLayout(pattern, tuple(placed), min_size=size, max_size=size)
 
 
-def _evidence(kind: Kind, array: ArrayStates) -> Evidence:
+def _evidence(kind: Kind) -> Evidence:
     checkpoints = kind.states.checkpoints
-    if checkpoints < 2 or array.moved:
+    if checkpoints < 2:
         return Evidence("single")
     return Evidence("observed", checkpoints, 1)
 
@@ -277,7 +277,7 @@ def _told(kind: Kind, arrays: Sequence[ArrayStates], runs: Sequence[Run]) -> Tra
 def _variable(kind: Kind, array: ArrayStates) -> TracedVariable:
     itemsize = array.section.dtype.itemsize
     dropped = 0 if kind.whole else int(array.drop.sum()) * itemsize
-    evidence = _evidence(kind, array)
+    evidence = _evidence(kind)
     level = (
         f"observed, {evidence.checkpoints} checkpoints" if evidence.level == "observed" else evidence.level
     )
@@ -291,7 +291,7 @@ def _variable(kind: Kind, array: ArrayStates) -> TracedVariable:
         dropped,
         array.unexplained,
         array.why,
-        ("single, moves" if array.moved else level) if dropped else "",
+        level if dropped else "",
         array.section.stack,
     )
 

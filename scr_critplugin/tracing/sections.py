@@ -19,6 +19,9 @@ from .. import regions
 from .naming import Source
 from .trace_file import RankTrace, TracedFile
 
+LEAST_BYTES = 4096
+"""Smaller sections are kept whole: there is little to gain."""
+
 _BYTE = np.dtype("|u1")
 
 
@@ -67,6 +70,13 @@ class FileSections:
 
     size: int
     sections: tuple[Section, ...]
+
+    def form(self) -> tuple[int, tuple[tuple[Piece, ...], ...]]:
+        """What two files of one layout have in common: where their larger arrays lie.
+
+        Not the arrays' names: programs that swap two arrays write now one, now the other.
+        """
+        return self.size, tuple(each.pieces for each in self.sections if each.nbytes >= LEAST_BYTES)
 
     @property
     def sourced(self) -> int:

@@ -129,7 +129,7 @@ def trace_rank(
             for text in [*_versions(valgrind), *notes]:
                 say(text)
         status = run_traced(valgrind, seat.trace, [str(path), *arguments], traced, wishes.tracing)
-        problem, ranks = _look_at(seat.trace, status)
+        problem, ranks = _look_at(seat.trace, status, job.ranks)
         standing = seat.done(status, problem, ranks)
         if not standing.is_last:
             return Ended(status)
@@ -235,14 +235,20 @@ def _versions(valgrind: Valgrind) -> list[str]:
     return texts
 
 
-def _look_at(trace: Path, status: int) -> tuple[str, int]:
+def _look_at(trace: Path, status: int, ranks: int) -> tuple[str, int]:
     """What is wrong with this rank's trace, or "", and the number of ranks that it tells of."""
     if status != 0:
         return "", 0
     try:
-        return "", read_trace(trace).ranks
+        told = read_trace(trace).ranks
     except CritError as error:
         return f"the trace cannot be used: {error}", 0
+    if ranks and told > ranks:
+        return (
+            f"MPI has {told} ranks, but the launcher's variables say {ranks}: they are not known here. Set "
+            "SCR_CRIT_TRACE_RANK, SCR_CRIT_TRACE_RANKS and, to the same text on all ranks, SCR_CRIT_TRACE_RUN"
+        ), told
+    return "", told
 
 
 def _digest(path: Path) -> str:

@@ -250,7 +250,8 @@ def _frame(text: str) -> Frame:
     match = _FRAME.fullmatch(text)
     if match is None:
         return Frame(text, "", "", 0)
-    return Frame(match["function"], match["object"], match["file"] or "", int(match["line"] or 0))
+    function = match["function"] if match["function"] != "?" else ""
+    return Frame(function, match["object"], match["file"] or "", int(match["line"] or 0))
 
 
 class _Fields:
@@ -352,8 +353,7 @@ class _Parser:
             keyword, *fields = line.split(" ")
             reader = self._readers.get(keyword)
             if reader is None:
-                known = ", ".join(self._readers)
-                raise self._fault(number, f"found {_shown(keyword)}, expected one of {known}")
+                continue  # as the format asks of its readers
             try:
                 given = _Fields(fields)
                 reader(given)
@@ -498,8 +498,11 @@ def _records(path: Path, parser: _Parser) -> tuple[NDArray[Any], NDArray[Any]]:
         )
     records = np.frombuffer(content, RECORD)
     _check_records(records, path, parser)
-    sources, states = (np.sort(records[records["kind"] == kind], order=("file", "offset")) for kind in (1, 2))
-    return sources, states
+    return _sorted(records[records["kind"] == _SOURCE]), _sorted(records[records["kind"] == _STATE])
+
+
+def _sorted(records: NDArray[Any]) -> NDArray[Any]:
+    return records[np.lexsort((records["offset"], records["file"]))]
 
 
 def _check_records(records: NDArray[Any], path: Path, parser: _Parser) -> None:

@@ -32,7 +32,8 @@ _READ = 1  # critical: read, or open to others
 _OPAQUE = 2  # critical: could not be followed, or nobody saw it
 _UNUSED = 4
 _OPEN = 8  # unused until the trace ended, but the program went on, or failed
-_DEAD = 16
+_DEAD = 16  # overwritten first
+_GONE = 64  # dead, for its memory was freed: at the program's end that befalls all of it
 _UNREAD = 32  # restart: no rank read it from the file
 
 _STRONG = (Reason.READ, Reason.SHARED, Reason.MOVED)
@@ -58,7 +59,7 @@ class ByteStates:
     droppable : bool array
         Dead, or unused until the program's end, everywhere.
     moved : bool array
-        Critical at one checkpoint of a file and dead at another: state, not structure.
+        Read after one checkpoint of a file and overwritten unread after another: state, not structure.
     checkpoints : int
         Of how many checkpoints each file was seen, at least.
     restarted : bool
@@ -87,7 +88,7 @@ class MemberStates:
         flags[flags == 0] = _OPAQUE
         # Of the uncritical claims of several places or ranks the weakest counts.
         flags[(flags & (_READ | _OPAQUE)) != 0] &= _READ | _OPAQUE
-        flags[(flags & (_UNUSED | _OPEN)) != 0] &= ~np.uint8(_DEAD)
+        flags[(flags & (_UNUSED | _OPEN)) != 0] &= ~np.uint8(_DEAD | _GONE)
         self._written |= flags
         self._checkpoints += 1
 
@@ -116,7 +117,7 @@ class MemberStates:
         states = np.full(self._size, ElementState.DEAD, np.uint8)
         states[unused] = ElementState.UNUSED
         states[critical] = ElementState.CRITICAL
-        moved = _has(written, _READ | _OPAQUE) & _has(written, _DEAD)
+        moved = _has(written, _READ) & _has(written, _DEAD)
         return ByteStates(states, ~critical & ~(unused & is_open), moved, self._checkpoints, read is not None)
 
     def _flags(self, ranks: Iterable[Sighting]) -> Flags:
@@ -170,6 +171,7 @@ def _bits(records: NDArray[Any], ended: bool) -> NDArray[np.uint8]:
     bits = np.full(len(records), _OPAQUE, np.uint8)
     bits[np.isin(reasons, _STRONG)] = _READ
     bits[states == ElementState.DEAD] = _DEAD
+    bits[(states == ElementState.DEAD) & (reasons == Reason.GONE)] = _GONE
     bits[states == ElementState.UNUSED] = _UNUSED if ended else _UNUSED | _OPEN
     return bits
 
