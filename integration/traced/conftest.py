@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from harness import Job, Toolchain  # noqa: E402
+from traced_harness import Job, Toolchain  # noqa: E402
 
 
 @pytest.fixture(scope="session")
