@@ -118,10 +118,8 @@ def test_the_restart_decides_unless_the_first_run_read(tmp_path: Path) -> None:
     assert np.flatnonzero(droppable(written, read)).tolist() == [*range(10), *range(20, 24)]
 
 
-def test_poison_in_critical_bytes_changes_the_result(
-    toolchain: Toolchain, mpiexec: list[str], tmp_path: Path
-) -> None:
-    job = Job(toolchain.build("raw_write.c"), [], 1, tmp_path, mpiexec)
+def test_poison_in_critical_bytes_changes_the_result(serial: Toolchain, tmp_path: Path) -> None:
+    job = Job(serial.build("raw_write.c"), [], 1, tmp_path, [])
     plain = job.run()
     saved = job.prefix / "ckpt.3" / "state.0"
     kept = tmp_path / "kept"

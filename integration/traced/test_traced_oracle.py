@@ -34,20 +34,19 @@ INSTRUMENTED = [
 
 
 @pytest.fixture(scope="session")
-def oracle_build(toolchain: Toolchain) -> Build:
+def oracle_build(serial: Toolchain) -> Build:
     """Builds a program (source, target, -O level) with the oracle in it."""
     wrapped = re.findall(r"^WRAP\([^,]+, (\w+)", (ORACLE / "accesses.c").read_text(), re.MULTILINE)
     assert {"memcpy", "fwrite", "SCR_Complete_output"} <= set(wrapped)
     wraps = [f"-Wl,--wrap={name}" for name in wrapped]
-    compiler = [toolchain.mpicc, "-std=c11", *WARNINGS]
-    include = ["-I", PROGRAMS, "-I", toolchain.scr_root / "include"]
+    compiler = [serial.cc, "-std=c11", *WARNINGS]
     runtime = [ORACLE / "accesses.c", ORACLE / "saved.c"]
 
     def build(source: Path, target: Path, level: str) -> Path:
         target.parent.mkdir(parents=True)
         objects = target.with_suffix(".o")
-        call([*compiler, level, *INSTRUMENTED, *include, "-c", source, "-o", objects])
-        call([*compiler, "-O2", *wraps, *runtime, objects, "-o", target, *toolchain.link_scr("scr")])
+        call([*compiler, level, *INSTRUMENTED, *serial.includes(), "-c", source, "-o", objects])
+        call([*compiler, "-O2", *wraps, *runtime, objects, "-o", target, *serial.link_scr("scr")])
         return target
 
     return build
@@ -96,11 +95,11 @@ def test_the_oracle_finds_what_was_computed_by_hand(oracle_build: Build, tmp_pat
 @pytest.mark.parametrize("level", ["-O1", "-O3"])
 @pytest.mark.parametrize("name", HAND_MADE)
 def test_an_ordinary_build_under_the_tracer(
-    toolchain: Toolchain, oracle_build: Build, valgrind_lib: Path, tmp_path: Path, name: str, level: str
+    serial: Toolchain, oracle_build: Build, valgrind_lib: Path, tmp_path: Path, name: str, level: str
 ) -> None:
     program = oracle_build(PROGRAMS / f"{name}.c", tmp_path / "build" / name, level)
     oracle = watched(Job(program, [], 1, tmp_path / "watched", []))
-    traced = Job(toolchain.build(f"{name}.c", level), [], 1, tmp_path / "traced", [], valgrind_lib)
+    traced = Job(serial.build(f"{name}.c", level), [], 1, tmp_path / "traced", [], valgrind_lib)
     traced.settings["SCR_CHECKPOINT_INTERVAL"] = oracle.settings["SCR_CHECKPOINT_INTERVAL"] = "2"
     digest = oracle.run()
     traced_digest, (trace,) = traced.trace()

@@ -43,9 +43,11 @@ def call(command: Sequence[str | Path], **options: object) -> str:
 class Toolchain:
     """Compilers and libraries; builds each program once for each set of flags."""
 
-    mpicc: str
+    cc: str
+    cxx: str
     scr_root: Path
     folder: Path
+    include: Sequence[Path] = ()
     built: dict[tuple[str, ...], Path] = field(default_factory=dict)
 
     def build(self, source: str | Path, *flags: str) -> Path:
@@ -62,32 +64,30 @@ class Toolchain:
             self.built[key] = target
         return self.built[key]
 
+    def includes(self) -> list[str]:
+        """Options that find the headers of SCR, MPI and the programs."""
+        return [f"-I{folder}" for folder in (PROGRAMS, self.scr_root / "include", *self.include)]
+
     def link_scr(self, library: str) -> list[str]:
         """Options that link the SCR under test."""
         folders = [lib for lib in (self.scr_root / "lib", self.scr_root / "lib64") if lib.is_dir()]
         return [f"-L{lib}" for lib in folders] + [f"-Wl,-rpath,{lib}" for lib in folders] + [f"-l{library}"]
 
     def _c(self, source: Path, target: Path, flags: list[str]) -> None:
-        compiler, standard = self.mpicc, "-std=c11"
-        if source.suffix == ".cpp":
-            compiler, standard = (
-                str(Path(self.mpicc).with_name(Path(self.mpicc).name.replace("cc", "cxx"))),
-                "-std=c++17",
-            )
+        compiler = [self.cxx, "-std=c++17"] if source.suffix == ".cpp" else [self.cc, "-std=c11"]
         libraries = [flag for flag in flags if flag.startswith(("-l", "-L"))]
         options = [flag for flag in flags if flag not in libraries]
-        include = ["-I", PROGRAMS, "-I", self.scr_root / "include"]
-        scr = self.link_scr("scr")
-        call([compiler, standard, *WARNINGS, *options, *include, source, "-o", target, *scr, *libraries])
+        made = [source, "-o", target, *self.link_scr("scr"), *libraries]
+        call([*compiler, *WARNINGS, *options, *self.includes(), *made])
 
     def _fortran(self, source: Path, target: Path, flags: list[str]) -> None:
         compiler = os.environ.get("FC") or "gfortran"
-        options = ["-std=f2008", "-Wall", *flags, "-I", self.scr_root / "include", "-J", target.parent]
+        options = ["-std=f2008", "-Wall", *flags, *self.includes(), "-J", target.parent]
         objects = []
         for part in (PROGRAMS / "job.f90", source):
             objects.append(target.parent / f"{part.stem}.o")
             call([compiler, *options, "-c", part, "-o", objects[-1]])
-        call([self.mpicc, *objects, "-o", target, *self.link_scr("scrf"), "-lgfortran", "-lm"])
+        call([self.cc, *objects, "-o", target, *self.link_scr("scrf"), "-lgfortran", "-lm"])
 
 
 @dataclass
