@@ -98,7 +98,7 @@ def lifetimes(rank: int, name: str, step: int, restart: bool) -> Truth:
         ]
     )
     truth["next"] = DEAD
-    truth["scratch"] = DEAD if step == 3 else UNUSED
+    truth["scratch"] = DEAD
     truth["rare"] = CRITICAL if step == 3 else UNUSED
     truth["guard"] = UNUSED
     truth["grown"][::2] = DEAD

@@ -5,8 +5,8 @@
  *   step     int64      critical
  *   now      double 50  critical: the field as it stands
  *   next     double 50  dead: computed from `now`, then the two pointers are swapped
- *   scratch  double 50  freed in the next step before anyone looks at it: dead after step 3; unused
- *                       after step 6, as no step mark follows that shows that the program goes on
+ *   scratch  double 50  dead: freed in the next step before anyone looks at it; the question that
+ *                       follows, whether to save, shows that the program goes on
  *   rare     double 50  read in step 5 alone: critical after step 3, unused after step 6
  *   guard    double 50  unused: read only where argc is 99
  *   grown    double n   n = 1000 after step 3: step 4 begins with a realloc to 5000 elements, which
