@@ -1,7 +1,7 @@
 """First accesses and phases: real programs under the tool, with states worked out by hand.
 
-`c/accesses.c` accesses each slot of a checkpoint in one way; `c/phases.c` calls SCR in the order that a test gives.
-A byte is c(ritical: read first), d(ead: overwritten first) or u(nused: not accessed).
+`c/accesses.c` accesses each slot of a checkpoint in one way; `c/phases.c` calls SCR in the order that a test
+gives. A byte is c(ritical: read first), d(ead: overwritten first) or u(nused: not accessed).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def test_packing_after_need_checkpoint_is_followed(phases: Path, run_traced: Cal
 
 
 def test_a_question_without_a_checkpoint_makes_none(phases: Path, run_traced: Callable) -> None:
-    said = f"need pack 0 8 need store 0 8 {WRITTEN} need pack 0 4 need load 8 4 finalize exit 0"
+    said = f"need pack 0 8 need {WRITTEN} need pack 16 4 need load 8 4 finalize exit 0"
     trace = run_traced(phases, *words(said), environment={"SCR_CHECKPOINT_INTERVAL": "1"}).trace()
     assert trace.of("generation") == [["0", "output", "first"]]
     # the copy that nobody used is not a read of what was copied

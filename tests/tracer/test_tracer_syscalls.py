@@ -1,7 +1,7 @@
-"""Each system call that moves bytes between memory and files, in its own small case. States are worked out by hand.
+"""Each system call that moves bytes between memory and files, in its own small case.
 
-One run for each program of programs/; a case is a file of the checkpoint. Of an array of 256 bytes touch() reads the
-first 100, overwrites the next 100 and leaves 56.
+States are worked out by hand. One run for each program of programs/; a case is a file of the checkpoint. Of
+an array of 256 bytes touch() reads the first 100, overwrites the next 100 and leaves 56.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ static volatile unsigned char read_here;
 static inline void read_bytes(const volatile unsigned char *bytes, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)
-        read_here = bytes[i];
+        read_here = (unsigned char)(read_here + bytes[i]); /* a mere copy would be no read */
 }
 static inline void write_bytes(volatile unsigned char *bytes, size_t from, size_t to)
 {

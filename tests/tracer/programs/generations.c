@@ -50,9 +50,9 @@ int main(int argc, char **argv)
 
     begin_checkpoint("second");
     save("second", "kept", kept);
-    memcpy(moved_to, moved, BYTES);  /* in the bracket: followed */
-    memset(moved, 0, BYTES);         /* so that the value lives there only */
-    memset(rewritten, 0, BYTES);     /* in the bracket, and then saved: all computed */
+    memcpy(moved_to, moved, BYTES); /* in the bracket: followed */
+    memset(moved, 0, BYTES);        /* so that the value lives there only */
+    memset(rewritten, 0, BYTES);    /* in the bracket, and then saved: all computed */
     save("second", "rewritten", rewritten);
     save("second", "summed", summed);
     unsigned sum = 0;
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 
     read_bytes(moved_to, 0, 100);
     write_bytes(moved_to, 100, 200);
-    read_bytes(kept, 0, 20); /* the second checkpoint needs these */
+    read_bytes(kept, 0, 20);  /* the second checkpoint needs these */
     read_bytes(kept, 20, 30); /* both do */
     write_bytes(kept, 30, 40);
     write_bytes(swapped_a, 0, BYTES);

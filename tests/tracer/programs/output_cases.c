@@ -44,11 +44,12 @@ static void case_pwritev(void)
 ARRAY(version2);
 static void case_pwritev2(void)
 {
-    struct iovec first = {version2, 20}, second = {version2 + 20, 100}, third = {version2 + 120, 136};
+    struct iovec first = {version2, 20}, second = {version2 + 20, 100},
+                 third = {version2 + 120, 136};
     int fd = create(route("ck/pwritev2"));
-    MUST(pwritev2(fd, &first, 1, -1, 0) == 20);             /* at the file's position */
-    MUST(pwritev2(fd, &second, 1, 20, 0) == 100);           /* there */
-    MUST(pwritev2(fd, &third, 1, 0, RWF_APPEND) == 136);    /* at the end */
+    MUST(pwritev2(fd, &first, 1, -1, 0) == 20);          /* at the file's position */
+    MUST(pwritev2(fd, &second, 1, 20, 0) == 100);        /* there */
+    MUST(pwritev2(fd, &third, 1, 0, RWF_APPEND) == 136); /* at the end */
     close(fd);
 }
 
@@ -89,7 +90,8 @@ static void case_ftruncate(void)
     write_all(fd, thrown_away, BYTES);
     MUST(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
     write_all(fd, shortened, BYTES);
-    MUST(ftruncate(fd, 150) == 0 && ftruncate(fd, 160) == 0); /* the last 10 are zeros by no write */
+    MUST(ftruncate(fd, 150) == 0 &&
+         ftruncate(fd, 160) == 0); /* the last 10 are zeros by no write */
     close(fd);
 }
 
@@ -393,11 +395,12 @@ int main(int argc, char **argv)
     case_read_back(), case_openat(), case_pipe();
     complete_checkpoint();
 
-    unsigned char *arrays[] = {plain,    swapped,   vectored, after_gap, version2,  appended,
-                               moved_about, shortened, rewritten, under, renamed, linked,
-                               in_sibling, copied, mapped, kept_mapped, punched, buffered,
-                               packed, staged, staged_again, grown, freed_later, threaded, summed, computed,
-                               read_again, relative, partial, shared};
+    unsigned char *arrays[] = {plain,        swapped,     vectored,    after_gap, version2,
+                               appended,     moved_about, shortened,   rewritten, under,
+                               renamed,      linked,      in_sibling,  copied,    mapped,
+                               kept_mapped,  punched,     buffered,    packed,    staged,
+                               staged_again, grown,       freed_later, threaded,  summed,
+                               computed,     read_again,  relative,    partial,   shared};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         touch(arrays[i]);
     read_bytes(over, 90, 100);

@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
-static const char *names[] = {"read",  "pread",  "readv",  "preadv", "preadv2", "mmap",  "shared",
-                              "stdio", "header", "copied", "again",  "part",    "sent",  "threads",
-                              "left",  "moved",  "freed"};
+static const char *names[] = {"read",   "pread",   "readv",  "preadv", "preadv2", "mmap",
+                              "shared", "stdio",   "header", "copied", "again",   "part",
+                              "sent",   "threads", "left",   "moved",  "freed"};
 enum { CASES = sizeof names / sizeof *names };
 static unsigned char arrays[CASES][BYTES];
 
@@ -81,7 +81,8 @@ static void read_plainly(void)
     MUST(preadv(fd, two, 2, 0) == 30);
     close(fd);
     fd = open_old("preadv2");
-    two[0] = (struct iovec){array("preadv2"), 200}, two[1] = (struct iovec){array("preadv2") + 200, 99};
+    two[0] = (struct iovec){array("preadv2"), 200},
+    two[1] = (struct iovec){array("preadv2") + 200, 99};
     MUST(lseek(fd, 6, SEEK_SET) == 6 && preadv2(fd, two, 2, -1, 0) == 250);
     close(fd);
 }

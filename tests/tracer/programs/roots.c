@@ -1,12 +1,12 @@
 /* roots.c - blocks of each kind, and static pointers to them. */
 #include "cases.h"
 
-static double *pointer;                                /* bss */
+static double *pointer; /* bss */
 static struct {
     long before;
     double *data;
     long extents[3];
-} descriptor = {1, NULL, {4, 5, 6}};                    /* data */
+} descriptor = {1, NULL, {4, 5, 6}}; /* data */
 static int unused_number = 5;
 
 __attribute__((noinline)) static double *allocate(size_t count)
