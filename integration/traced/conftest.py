@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from harness import Job, Toolchain  # noqa: E402
+from traced_harness import Job, Toolchain, call  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -42,19 +42,41 @@ def valgrind_lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def toolchain(tmp_path_factory: pytest.TempPathFactory, mpicc: str, scr_root: Path) -> Toolchain:
-    """Builds the programs."""
-    return Toolchain(mpicc, scr_root, tmp_path_factory.mktemp("programs"))
+    """Builds programs of several ranks."""
+    mpicxx = Path(mpicc).with_name(Path(mpicc).name.replace("mpicc", "mpicxx"))
+    return Toolchain(mpicc, str(mpicxx), scr_root, tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="session")
+def serial(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Toolchain:
+    """Builds programs of one rank: with SCR_ROOT as those of several; else without a real MPI, for speed."""
+    if os.environ.get("SCR_ROOT"):
+        return request.getfixturevalue("toolchain")
+    for compiler in ("gcc", "g++"):
+        if shutil.which(compiler) is None:
+            pytest.skip(f"no {compiler}: install the package {compiler}")
+    folder = tmp_path_factory.mktemp("serial")
+    mpi = HERE / "serial_mpi"
+    call(["gcc", "-O2", "-fPIC", "-c", mpi / "serial_mpi.c", "-o", folder / "serial_mpi.o"])
+    variables = {
+        "MPICC": f"gcc -I{mpi}",
+        "LDFLAGS": folder / "serial_mpi.o",  # inside libscr
+        "BUILD": folder / "build",
+        "PREFIX": folder / "scr",
+    }
+    words = [f"{name}={value}" for name, value in variables.items()]
+    call(["make", "-j2", "-C", HERE.parent / "scr_local", *words, "install"])
+    return Toolchain("gcc", "g++", folder / "scr", folder / "programs", [mpi])
 
 
 @pytest.fixture
-def make_job(
-    toolchain: Toolchain, mpiexec: list[str], valgrind_lib: Path, tmp_path: Path
-) -> Callable[..., Job]:
+def make_job(request: pytest.FixtureRequest, valgrind_lib: Path, tmp_path: Path) -> Callable[..., Job]:
     """Make a job: ``make_job("raw_write.c", flags=[...], arguments=[...], ranks=1)``."""
 
     def make(source: str, flags: Sequence[str] = (), arguments: Sequence[str] = (), ranks: int = 1) -> Job:
-        program = toolchain.build(source, *flags)
-        return Job(program, arguments, ranks, tmp_path, mpiexec, valgrind_lib)
+        toolchain = request.getfixturevalue("serial" if ranks == 1 else "toolchain")
+        launcher = [] if ranks == 1 else request.getfixturevalue("mpiexec")
+        return Job(toolchain.build(source, *flags), arguments, ranks, tmp_path, launcher, valgrind_lib)
 
     return make
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from expected_c import (
+from traced_expected import (
     conversion,
     lifetimes,
     openmp,
@@ -19,9 +19,8 @@ from expected_c import (
     two_files,
     unaligned,
 )
-from harness import Job, prove
-from records import DEAD, UNUSED
-from truth import DROPPABLE, Truth, doubles, octets
+from traced_harness import Job, prove
+from traced_truth import CRITICAL, DEAD, DROPPABLE, UNUSED, Truth, doubles, octets
 
 MakeJob = Callable[..., Job]
 
@@ -60,9 +59,11 @@ def test_openmp(make_job: MakeJob) -> None:
 def test_pack_loop(make_job: MakeJob, where: str, when: str, level: str) -> None:
     def expected(rank: int, name: str, step: int, restart: bool) -> Truth:
         truth = Truth([("pairs", doubles(18 * 18, 2)), ("step", octets(8))])
-        # The stack is reused by chance; a static buffer is refilled for the next checkpoint, if there is one.
+        # A static buffer is refilled for the next checkpoint, if there is one. What becomes of a buffer on
+        # the stack is chance: some function may even read what is left of it, to save what no one needs.
         after_last = UNUSED if step == 6 else DEAD
-        truth["pairs"][:, 1] = {"stack": DROPPABLE, "heap": DEAD, "static": after_last}[where]
-        return truth
+        truth["pairs"][:, 1] = {"stack": DROPPABLE | CRITICAL, "heap": DEAD, "static": after_last}[where]
+        return truth.read_by_stdio() if restart else truth
 
-    prove(make_job("pack_loop.c", flags=[level], arguments=[where, when]), expected)
+    job = make_job("pack_loop.c", flags=[level], arguments=[where, when])
+    prove(job, expected, least=0.45)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import Job, RunError, Toolchain, check, droppable, poison
-from records import CRITICAL, DEAD, RECORD, STATE, UNTOLD, UNUSED, TraceError, read_trace
-from truth import DROPPABLE, NOT_USED, Truth, doubles, octets
+import traced_truth as allow
+from traced_harness import Job, RunError, Toolchain, check, droppable, poison
+from traced_records import CRITICAL, DEAD, RECORD, STATE, UNTOLD, UNUSED, TraceError, read_trace
+from traced_truth import Truth, doubles, octets
 
 HEAD = ["scr_crit-trace 1", "tool 1 valgrind 3.19", "rank 1 2"]
 GENERATION = ["generation 1 output ckpt.3", "file 1 1 ckpt.3/a%20b.1 % 30"]
@@ -30,7 +31,7 @@ def write_trace(folder: Path, lines: list[str], runs: list[tuple[int, int, int]]
 def truth() -> Truth:
     """Three doubles and six bytes: the second double is dead."""
     made = Truth([("values", doubles(3)), ("tail", octets(6))])
-    made["values"][1] = DEAD
+    made["values"][1] = allow.DEAD
     return made
 
 
@@ -63,7 +64,11 @@ def test_wrong_expectations_are_noticed(tmp_path: Path) -> None:
     path = write_trace(tmp_path, GENERATION, [(0, 8, 0), (8, 8, 2), (16, 14, 0)])
     traces = [read_trace(path)]
     check(traces, 3, False, lambda rank, name, step, restart: truth())
-    for place, state in ((("values", 0), DEAD), (("values", 1), CRITICAL), (("tail", 5), UNUSED)):
+    for place, state in (
+        (("values", 0), allow.DEAD),
+        (("values", 1), allow.CRITICAL),
+        (("tail", 5), allow.UNUSED),
+    ):
         wrong = truth()
         wrong[place[0]][place[1]] = state
         with pytest.raises(AssertionError, match=rf"{place[0]}\[{place[1]}"):
@@ -85,10 +90,20 @@ def test_untold_bytes_are_critical_in_a_checkpoint_and_nothing_in_a_restart(tmp_
 
 def test_expectations_with_a_choice() -> None:
     made = Truth([("a", octets(2)), ("b", octets(2))])
-    made["a"] = DROPPABLE
-    made["b"] = NOT_USED
+    made["a"] = allow.DROPPABLE
+    made["b"] = allow.DEAD | allow.UNTOLD
     assert not made.complaint(np.array([DEAD, UNUSED, UNTOLD, DEAD], dtype=np.uint8))
     assert made.wrong(np.array([CRITICAL, UNTOLD, UNUSED, CRITICAL], dtype=np.uint8)).all()
+
+
+def test_first_byte_of_each_piece_that_stdio_reads_may_be_critical() -> None:
+    made = Truth([("a", octets(9000))])
+    made["a"] = allow.DEAD
+    states = np.full(9000, DEAD, dtype=np.uint8)
+    assert not made.complaint(states)
+    states[[0, 4096, 8192, 8193]] = CRITICAL
+    assert np.flatnonzero(made.wrong(states)).tolist() == [0, 4096, 8192, 8193]
+    assert np.flatnonzero(made.read_by_stdio().wrong(states)).tolist() == [8193]
 
 
 def test_the_restart_decides_unless_the_first_run_read(tmp_path: Path) -> None:
@@ -103,10 +118,8 @@ def test_the_restart_decides_unless_the_first_run_read(tmp_path: Path) -> None:
     assert np.flatnonzero(droppable(written, read)).tolist() == [*range(10), *range(20, 24)]
 
 
-def test_poison_in_critical_bytes_changes_the_result(
-    toolchain: Toolchain, mpiexec: list[str], tmp_path: Path
-) -> None:
-    job = Job(toolchain.build("raw_write.c"), [], 1, tmp_path, mpiexec)
+def test_poison_in_critical_bytes_changes_the_result(serial: Toolchain, tmp_path: Path) -> None:
+    job = Job(serial.build("raw_write.c"), [], 1, tmp_path, [])
     plain = job.run()
     saved = job.prefix / "ckpt.3" / "state.0"
     kept = tmp_path / "kept"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import Job, prove
+import traced_records as records
 from numpy.typing import NDArray
-from records import CRITICAL, DEAD, UNTOLD, Trace
-from truth import ANY, Truth, octets
+from traced_harness import Job, prove
+from traced_truth import ANY, CRITICAL, DEAD, Truth, octets
 
 MakeJob = Callable[..., Job]
 
@@ -74,15 +74,17 @@ def shared_mask() -> NDArray[np.bool_]:
     return critical
 
 
-def told(traces: Sequence[Trace], kind: str, step: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def told(
+    traces: Sequence[records.Trace], kind: str, step: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of the shared file: bytes that some rank calls critical, and bytes that some rank calls anything."""
     critical, anything = (np.zeros(64 + 16 * 64 * 8, dtype=bool) for _ in range(2))
     for trace in traces:
         for file in trace.generation(kind, f"ckpt.{step}").files.values():
             assert Path(file.name).name == "shared"
             states = file.states[: critical.size]
-            anything[: states.size] |= states != UNTOLD
-            critical[: states.size] |= states == CRITICAL
+            anything[: states.size] |= states != records.UNTOLD
+            critical[: states.size] |= states == records.CRITICAL
     return critical, anything
 
 

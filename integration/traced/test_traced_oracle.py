@@ -12,131 +12,112 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from expected_c import raw_write, unaligned
-from harness import HERE, PROGRAMS, WARNINGS, Job, Toolchain, call, judged
+import traced_records as records
 from numpy.typing import NDArray
-from random_program import random_program
-from records import CRITICAL, DEAD, UNUSED
-from truth import Truth, octets
+from traced_expected import raw_write, unaligned
+from traced_harness import HERE, PROGRAMS, WARNINGS, Job, Toolchain, call, judged
+from traced_random_program import random_program
+from traced_truth import BITS, Truth, octets
+
+Build = Callable[[Path, Path, str], Path]
+States = dict[str, NDArray[np.uint8]]
 
 ORACLE = HERE / "oracle"
-# The same program for both: what the compiler would make of the C library's functions is seen as well.
-SEEN = [
-    "-fno-builtin-memcpy",
-    "-fno-builtin-memmove",
-    "-fno-builtin-memset",
+HAND_MADE = {"raw_write": raw_write, "unaligned": unaligned}
+# The C library's functions stay calls, which the oracle sees.
+CALLS = ["memcpy", "memmove", "memset", "fwrite", "realloc"]
+INSTRUMENTED = [
+    "-fsanitize=thread",
     "-fno-tree-loop-distribute-patterns",
+    *(f"-fno-builtin-{c}" for c in CALLS),
 ]
-SEEN += ["-fno-builtin-fwrite", "-fno-builtin-realloc"]
 
 
 @pytest.fixture(scope="session")
-def oracle_build(toolchain: Toolchain) -> Callable[[Path, Path, str], Path]:
-    """Build a program with the oracle; a second build is an ordinary one."""
+def oracle_build(serial: Toolchain) -> Build:
+    """Builds a program (source, target, -O level) with the oracle in it."""
     wrapped = re.findall(r"^WRAP\([^,]+, (\w+)", (ORACLE / "accesses.c").read_text(), re.MULTILINE)
     assert {"memcpy", "fwrite", "SCR_Complete_output"} <= set(wrapped)
-    include = ["-I", PROGRAMS, "-I", toolchain.scr_root / "include"]
+    wraps = [f"-Wl,--wrap={name}" for name in wrapped]
+    compiler = [serial.cc, "-std=c11", *WARNINGS]
+    runtime = [ORACLE / "accesses.c", ORACLE / "saved.c"]
 
     def build(source: Path, target: Path, level: str) -> Path:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True)
         objects = target.with_suffix(".o")
-        instrumented = ["-fsanitize=thread", *SEEN, "-c", source, "-o", objects]
-        call([toolchain.mpicc, "-std=c11", *WARNINGS, level, "-g", *include, *instrumented])
-        wraps = [f"-Wl,--wrap={name}" for name in wrapped]
-        runtime = [ORACLE / "accesses.c", ORACLE / "saved.c"]
-        call(
-            [
-                toolchain.mpicc,
-                "-std=c11",
-                "-O2",
-                *wraps,
-                *runtime,
-                objects,
-                "-o",
-                target,
-                *toolchain.link_scr("scr"),
-            ]
-        )
+        call([*compiler, level, *INSTRUMENTED, *serial.includes(), "-c", source, "-o", objects])
+        call([*compiler, "-O2", *wraps, *runtime, objects, "-o", target, *serial.link_scr("scr")])
         return target
 
     return build
 
 
-def oracle_states(job: Job) -> tuple[str, dict[str, NDArray[np.uint8]]]:
-    """Run a program that has the oracle; the digest and each file's states."""
+def watched(job: Job) -> Job:
+    """The job's program has the oracle, which reports to a folder."""
     out = job.folder / "oracle"
-    out.mkdir()
+    out.mkdir(parents=True)
     job.settings["ORACLE_OUT"] = str(out)
-    digest = job.run()
-    states = {path.name: np.fromfile(path, dtype=np.uint8) for path in out.iterdir()}
-    return digest, {name.replace("+", "/"): found for name, found in states.items()}
+    return job
 
 
-def compare(job: Job, oracle: Job) -> None:
-    """Both ways must say the same of every byte, and each state must occur."""
-    digest, states = oracle_states(oracle)
-    traced, (trace,) = job.trace()
-    assert traced == digest
+def oracle_states(job: Job) -> States:
+    """What the oracle reported: each file's states."""
+    reports = Path(job.settings["ORACLE_OUT"]).iterdir()
+    return {path.name.replace("+", "/"): np.fromfile(path, dtype=np.uint8) for path in reports}
+
+
+def compare(trace: records.Trace, states: States) -> None:
+    """Both must say the same of every byte, and each state must occur."""
     found = {name: file for g in trace.generations for name, file in g.files.items()}
     assert set(found) == set(states)
+    bits = np.zeros(256, dtype=np.uint8)
+    bits[list(BITS)] = list(BITS.values())
     for name in sorted(states):
         truth = Truth([(name, octets(states[name].size))])
-        truth[name] = states[name]
+        truth[name] = bits[states[name]]
         complaint = truth.complaint(judged(found[name], restart=False))
         assert not complaint, f"{name}, expected by the oracle: {complaint}"
-    assert set(np.unique(np.concatenate(list(states.values())))) == {CRITICAL, DEAD, UNUSED}
+    everything = np.concatenate(list(states.values()))
+    assert set(np.unique(everything)) == {records.CRITICAL, records.DEAD, records.UNUSED}
 
 
-def jobs(
-    toolchain: Toolchain, tmp_path: Path, valgrind_lib: Path, plain: Path, instrumented: Path
-) -> tuple[Job, Job]:
-    traced = Job(plain, [], 1, tmp_path / "traced", [], valgrind_lib)
-    oracle = Job(instrumented, [], 1, tmp_path / "instrumented", [])
-    for job in (traced, oracle):
-        job.folder.mkdir()
-        job.settings["SCR_CHECKPOINT_INTERVAL"] = "2"
-    return traced, oracle
+@pytest.mark.parametrize("name", HAND_MADE)
+def test_the_oracle_finds_what_was_computed_by_hand(oracle_build: Build, tmp_path: Path, name: str) -> None:
+    program = oracle_build(PROGRAMS / f"{name}.c", tmp_path / "build" / name, "-O2")
+    job = watched(Job(program, [], 1, tmp_path, []))
+    job.run()
+    states = oracle_states(job)
+    for step in (3, 6):
+        complaint = HAND_MADE[name](0, "state.0", step, False).complaint(states[f"ckpt.{step}/state.0"])
+        assert not complaint, f"ckpt.{step}: {complaint}"
 
 
-@pytest.mark.parametrize("program", ["raw_write", "unaligned", "two_files"])
-def test_programs(
-    toolchain: Toolchain,
-    oracle_build: Callable[..., Path],
-    valgrind_lib: Path,
-    tmp_path: Path,
-    program: str,
+@pytest.mark.parametrize("level", ["-O1", "-O3"])
+@pytest.mark.parametrize("name", HAND_MADE)
+def test_an_ordinary_build_under_the_tracer(
+    serial: Toolchain, oracle_build: Build, valgrind_lib: Path, tmp_path: Path, name: str, level: str
 ) -> None:
-    instrumented = oracle_build(PROGRAMS / f"{program}.c", tmp_path / "with_oracle" / program, "-O2")
-    plain = toolchain.build(f"{program}.c")
-    compare(*jobs(toolchain, tmp_path, valgrind_lib, plain, instrumented))
+    program = oracle_build(PROGRAMS / f"{name}.c", tmp_path / "build" / name, level)
+    oracle = watched(Job(program, [], 1, tmp_path / "watched", []))
+    traced = Job(serial.build(f"{name}.c", level), [], 1, tmp_path / "traced", [], valgrind_lib)
+    traced.settings["SCR_CHECKPOINT_INTERVAL"] = oracle.settings["SCR_CHECKPOINT_INTERVAL"] = "2"
+    digest = oracle.run()
+    traced_digest, (trace,) = traced.trace()
+    assert traced_digest == digest
+    compare(trace, oracle_states(oracle))
 
 
 @pytest.mark.parametrize(
     ("seed", "level"), [(1, "-O0"), (2, "-O1"), (3, "-O2"), (4, "-O3"), (5, "-O2"), (6, "-O3")]
 )
 def test_random_programs(
-    toolchain: Toolchain,
-    oracle_build: Callable[..., Path],
-    valgrind_lib: Path,
-    tmp_path: Path,
-    seed: int,
-    level: str,
+    oracle_build: Build, valgrind_lib: Path, tmp_path: Path, seed: int, level: str
 ) -> None:
+    """Both watch one and the same run: two builds may differ in what they read without need."""
     source = tmp_path / f"random_{seed}.c"
     source.write_text(random_program(seed))
-    instrumented = oracle_build(source, tmp_path / "with_oracle" / "program", level)
-    plain = toolchain.build(source, level)
-    compare(*jobs(toolchain, tmp_path, valgrind_lib, plain, instrumented))
-
-
-def test_the_oracle_itself(toolchain: Toolchain, oracle_build: Callable[..., Path], tmp_path: Path) -> None:
-    """The oracle against the states computed by hand: it is no worse judge than the tracer."""
-    for program, expected in (("raw_write", raw_write), ("unaligned", unaligned)):
-        instrumented = oracle_build(PROGRAMS / f"{program}.c", tmp_path / "with_oracle" / program, "-O2")
-        job = Job(instrumented, [], 1, tmp_path / program, [])
-        job.folder.mkdir()
-        _, states = oracle_states(job)
-        for step in (3, 6):
-            found = states[f"ckpt.{step}/state.0"]
-            complaint = expected(0, "state.0", step, False).complaint(found)
-            assert not complaint, f"{program} ckpt.{step}: {complaint}"
+    program = oracle_build(source, tmp_path / "build" / source.stem, level)
+    job = watched(Job(program, [], 1, tmp_path, [], valgrind_lib))
+    job.settings["SCR_CHECKPOINT_INTERVAL"] = "2"
+    _, (trace,) = job.trace()
+    compare(trace, oracle_states(job))

@@ -109,15 +109,13 @@ WRAP(void, free, void *block)
 
 WRAP(void *, realloc, void *block, size_t size)
 {
-    size_t old = block != NULL ? malloc_usable_size(block) : 0;
-    size_t kept = old < size ? old : size;
-    void *moved = malloc(size);
+    size_t old_size = block != NULL ? malloc_usable_size(block) : 0;
+    const void *volatile old = block; /* an address, to be looked at when the block is gone */
+    void *moved = __real_realloc(block, size);
     if (moved == NULL) {
         abort();
     }
-    __real_memcpy(moved, block, kept);
-    oracle_moved(block, moved, kept);
-    __wrap_free(block);
+    oracle_moved(old, moved, old_size < size ? old_size : size);
     return moved;
 }
 

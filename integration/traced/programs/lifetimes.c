@@ -2,16 +2,18 @@
  * lifetimes: heap arrays that are swapped, freed, grown, or used in some steps only.
  *
  * The file:
- *   step     int64       critical
- *   now      double 50   critical: the field as it stands
- *   next     double 50   dead: computed from `now`, then the two pointers are swapped
- *   scratch  double 50   dead: freed in the next step before anyone looks at it
- *   rare     double 50   read in step 5 alone: critical after step 3, unused after step 6
- *   guard    double 50   unused: read only where argc is 99
- *   grown    double n    n = 1000 after step 3: the first thing of step 4 is a realloc to 5000
- * elements; n = 5000 after step 6. Then even elements are overwritten (dead) and odd ones read
- * (critical) in each step. packed   double 80   a buffer that realloc grows while it is filled from
- * `now` and `next`, in turns: critical and dead
+ *   step     int64      critical
+ *   now      double 50  critical: the field as it stands
+ *   next     double 50  dead: computed from `now`, then the two pointers are swapped
+ *   scratch  double 50  dead: freed in the next step before anyone looks at it; the question that
+ *                       follows, whether to save, shows that the program goes on
+ *   rare     double 50  read in step 5 alone: critical after step 3, unused after step 6
+ *   guard    double 50  unused: read only where argc is 99
+ *   grown    double n   n = 1000 after step 3: step 4 begins with a realloc to 5000 elements, which
+ *                       is n after step 6. Then even elements are overwritten (dead) and odd ones
+ *                       read (critical) in each step.
+ *   packed   double 80  a buffer that realloc grows while it is filled from `now` and `next`, in
+ *                       turns: critical and dead
  */
 #include "job.h"
 

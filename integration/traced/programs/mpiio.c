@@ -2,11 +2,12 @@
  * mpiio strided|collective: two ranks write one shared file through MPI-IO.
  *
  * The file: step int64 (written by rank 0; critical), 56 bytes never written, then 16 rows of 64
- * doubles. Rank r owns columns 32 r to 32 r + 31 of every row, through a vector file view:
- *   of each rank's 32 columns the first eight are overwritten by each step before they are read
- * (dead, if the tool can follow the way through the MPI), the others are critical `strided` writes
- * with MPI_File_write (rank by rank; an MPI may read, merge and write), `collective` with
- * MPI_File_write_all (one rank may write what it got from another).
+ * doubles. Rank r owns columns 32 r to 32 r + 31 of every row, through a vector file view. Of each
+ * rank's 32 columns the first eight are overwritten by each step before they are read (dead, if the
+ * tool can follow the way through the MPI), the others are critical.
+ *
+ * `strided` writes with MPI_File_write (rank by rank; an MPI may read, merge and write),
+ * `collective` with MPI_File_write_all (one rank may write what it got from another).
  */
 #include "job.h"
 

@@ -4,14 +4,17 @@
  *
  * Every source array is overwritten by each step before it is read, so all bytes that the tool can
  * follow are dead. The file:
- *   patched   int64       critical: a placeholder first, then the step by lseek and write
- *   twice     double 20   dead: written twice, first from `loser` (which is read in each step),
- * then from `winner` duped     double 20   dead: through a duplicate of the descriptor gap 100
- * bytes   critical: a hole, never written mapped    double 20   dead: stored through mmap of the
- * file (copied there in a loop) appended  double 20   dead: through a second descriptor with
- * O_APPEND spliced   double 20   critical: sent there from another file by sendfile, the bytes
- * never were in this process's memory tail      52 bytes    critical: the file is extended by
- * ftruncate
+ *   patched   int64      critical: a placeholder first, then the step by lseek and write
+ *   twice     double 20  dead: written first from `loser` (which is read in each step), then again
+ *                        from `winner`
+ *   duped     double 20  dead: through a duplicate of the descriptor
+ *   gap       100 bytes  critical: a hole, never written
+ *   mapped    double 20  dead: copied into a mapping of the file
+ *   appended  double 20  dead: through a second descriptor with O_APPEND
+ *   spliced   double 20  critical: sent there from another file by sendfile, the bytes never were
+ *                        in this process's memory
+ *   tail      52 bytes   critical: the file is extended by ftruncate
+ * Restart side: a mapping of the whole file shows every byte; only the step is used, the rest dead.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

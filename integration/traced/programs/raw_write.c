@@ -1,15 +1,16 @@
 /*
- * raw_write: static and heap arrays, each written from where it lies by write, writev, pwrite,
+ * raw_write: static and heap arrays, each written from where it lies by write, writev, pwrite and
  * pwritev.
  *
  * The file, and what a checkpoint after step s needs of it:
  *   magic    8 bytes       critical: a constant (checkpoint side), compared (restart side)
  *   step     int64         critical
  *   grid     double 10x12  interior critical (each step reads it first); the four edges dead
- * (refilled from the interior before they are read); the corners unused (no one reads them) work
- * double 50     dead (zeroed before it is added to) table    double 30     unused (saved, never
- * looked at) history  double 40     entry k is written by step k + 1 and read at the end: k < s
- * critical, s <= k < STEPS dead, the rest unused
+ *                          (refilled from the interior before they are read); the corners unused
+ *   work     double 50     dead (zeroed before it is added to)
+ *   table    double 30     unused (saved, never looked at)
+ *   history  double 40     entry k is written by step k + 1 and read at the end: k < s critical,
+ *                          s <= k < STEPS dead, the rest unused
  */
 #define _DEFAULT_SOURCE
 #include <fcntl.h>

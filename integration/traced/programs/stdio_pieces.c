@@ -3,10 +3,13 @@
  * of single elements, of characters, and a printed number.
  *
  * The file:
- *   text    16 bytes      critical: the step, formatted by fprintf
- *   small   double 100    element i is dead where stale(i), else critical
- *   large   double 3000   the same; the buffer takes its head, write(2) its middle, the buffer its
- * tail single  double 37     the same, written one by one flags   char 61       the same, by putc
+ *   text    16 bytes     critical: the step, formatted by fprintf
+ *   small   double 100   element i is dead where is_stale(i), else critical
+ *   large   double 3000  the same; the buffer takes its head, write(2) its middle, the buffer its
+ *                        tail
+ *   single  double 37    the same, written one by one
+ *   flags   char 61      the same, by putc; all critical on the restart side, where what getc
+ *                        returns is compared with EOF
  */
 #include "job.h"
 
@@ -53,8 +56,9 @@ static int save(const char *path)
         good = fwrite(single + k, sizeof(double), 1, file) == 1;
     }
     for (int k = 0; good && k < FLAGS; k++) {
-        good = putc(flags[k], file) != EOF;
+        putc(flags[k], file); /* ferror tells: to compare what it returns would be a use */
     }
+    good = good && !ferror(file);
     return fclose(file) == 0 && good;
 }
 

@@ -1,12 +1,15 @@
 /*
  * two_files: each of two ranks writes two files, and a log beside them that SCR never hears of.
  *
- * field.RANK: step int64 (critical), rows 4x25 of double:
- *   rank r sets its row r before it reads it: row 0 is dead on rank 0, row 1 on rank 1; else
- * critical row 2 critical on both; row 3 is the neighbour's row 2, received by MPI in each step:
- * dead on both extra.RANK: quiet, double 30, dead (overwritten first); logged, double 30, critical:
- * overwritten first too, but what was in it is also written to the log. The second half of quiet is
- * dead after step 3 and, as it is touched in step 5 for the last time, unused after step 6.
+ * field.RANK: step int64 (critical), rows double 4x25:
+ *   row r of rank r is set before it is read: row 0 dead on rank 0, row 1 on rank 1, else critical
+ *   row 2 critical on both
+ *   row 3 is the neighbour's row 2, received by MPI in each step: dead on both
+ * extra.RANK:
+ *   quiet   double 30  overwritten first: dead; the second half is touched in step 5 for the last
+ *                      time: unused after step 6
+ *   logged  double 30  overwritten first too, but what was in it is also written to the log:
+ *                      critical; dead on the restart side
  */
 #include "job.h"
 

@@ -2,13 +2,14 @@
  * vectors: the state of a C++ class, in vectors and members, written with ofstream::write.
  *
  * The file:
- *   step      int64        critical
- *   time      double       critical
- *   residual  double       dead (a member, set before it is read)
- *   field     double 2000  std::vector: element k is dead where k % 3 == 0, else critical; larger
- * than the stream's buffer, so it is written from where it lies rows      10 x double 40  vector of
- * vectors, smaller than the stream's buffer: the first and last row dead, and the first and last of
- * each row; else critical lazy      double 25    unused
+ *   step      int64         critical
+ *   time      double        critical
+ *   residual  double        dead (a member, set before it is read)
+ *   field     double 2000   std::vector: element k is dead where k % 3 == 0, else critical; larger
+ *                           than the stream's buffer, so written from where it lies
+ *   rows      double 10x40  vector of vectors, each smaller than the stream's buffer: the first and
+ *                           last row dead, and the first and last of each row; else critical
+ *   lazy      double 25     unused: freed as the program ends, which shows nothing
  */
 #include <fstream>
 #include <utility>

@@ -9,31 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import traced_records as records
 from numpy.typing import NDArray
-from records import CRITICAL, DEAD, STATES, UNTOLD, UNUSED
 
-# Expectations that allow more than one state.
-DROPPABLE = 10  # dead or unused: which, is not for the program to say
-NOT_USED = 11  # dead, or never read by the restart at all
-ANY = 12  # not judged
-DEAD_IF_FOLLOWED = 13  # dead; critical where the way there cannot be followed
+# What is allowed: any of these, or several of them by `|`.
+CRITICAL, DEAD, UNUSED, UNTOLD = 1, 2, 4, 8
+DROPPABLE = DEAD | UNUSED
+ANY = CRITICAL | DEAD | UNUSED | UNTOLD
+BITS = {
+    records.CRITICAL: CRITICAL,
+    records.DEAD: DEAD,
+    records.UNUSED: UNUSED,
+    records.UNTOLD: UNTOLD,
+}
+# The C library takes a FILE's bytes from it in pieces of this size.
+STDIO_BUFFER = 4096
 
-ALLOWED = {
-    CRITICAL: {CRITICAL},
-    DEAD: {DEAD},
-    UNUSED: {UNUSED},
-    UNTOLD: {UNTOLD},
-    DROPPABLE: {DEAD, UNUSED},
-    NOT_USED: {DEAD, UNTOLD},
-    ANY: {CRITICAL, DEAD, UNUSED, UNTOLD},
-    DEAD_IF_FOLLOWED: {CRITICAL, DEAD},
-}
-NAMES = {
-    **STATES,
-    DROPPABLE: "dead or unused",
-    NOT_USED: "dead or untold",
-    DEAD_IF_FOLLOWED: "dead or critical",
-}
+
+def names(allowed: int) -> str:
+    """The allowed states as text."""
+    return " or ".join(records.STATES[state] for state, bit in BITS.items() if allowed & bit)
 
 
 def doubles(*shape: int) -> tuple[str, tuple[int, ...]]:
@@ -56,8 +51,8 @@ class Truth:
 
     def __init__(self, fields: list[tuple[str, Any]]) -> None:
         self._whole = np.zeros((), dtype=np.dtype([(name, *kind) for name, kind in fields]))
-        if CRITICAL != 0:
-            raise AssertionError("a fresh Truth is all critical")
+        for name, _ in fields:
+            self[name] = CRITICAL
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._whole[name]
@@ -81,12 +76,20 @@ class Truth:
                 return f"{name}[{', '.join(str(int(k)) for k in place)}]"
         raise ValueError(f"offset {offset}")
 
+    def read_by_stdio(self) -> Truth:
+        """The same, but the first byte of each piece that a FILE takes in may be critical.
+
+        When the C library has filled its buffer it compares the first byte with EOF.
+        """
+        whole = self._whole.reshape(1).view(np.uint8)
+        whole[::STDIO_BUFFER] |= CRITICAL
+        return self
+
     def wrong(self, states: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Where the states are not as expected."""
-        allowed = np.zeros((256, 256), dtype=bool)
-        for expectation, good in ALLOWED.items():
-            allowed[expectation, list(good)] = True
-        return ~allowed[self.expected, states]
+        bits = np.zeros(256, dtype=np.uint8)
+        bits[list(BITS)] = list(BITS.values())
+        return (self.expected & bits[states]) == 0
 
     def complaint(self, states: NDArray[np.uint8], most: int = 8) -> str:
         """The first wrong ranges as text; empty when all is as expected."""
@@ -104,7 +107,7 @@ class Truth:
         lines = []
         for start, stop in zip(starts, stops, strict=True):
             if wrong[start]:
-                was, want = STATES[int(states[start])], NAMES[int(expected[start])]
+                was, want = records.STATES[int(states[start])], names(int(expected[start]))
                 lines.append(f"  [{start}, {stop}) {self.name(int(start))}: {was}, expected {want}")
         rest = [f"  and {len(lines) - most} ranges more"] if len(lines) > most else []
         return "\n".join([f"{int(wrong.sum())} of {states.size} bytes are wrong:", *lines[:most], *rest])

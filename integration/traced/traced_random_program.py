@@ -41,7 +41,7 @@ class Writer:
     def program(self) -> str:
         """The C source."""
         steps = "\n".join(f"    case {step}:\n{self._body()}\n        break;" for step in range(1, STEPS + 1))
-        return f"""/* Made by random_program.py. */
+        return f"""/* Made by traced_random_program.py. */
 #include "job.h"
 
 {RECORD}
