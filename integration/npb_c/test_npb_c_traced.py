@@ -94,10 +94,7 @@ def _as_fields(traced: Traced, states: NDArray[np.uint8]) -> dict[str, NDArray[n
     return found
 
 
-@pytest.mark.parametrize("side", ["written", "restarted"])
-def test_uncritical_is_what_follows_from_the_loops(side: str, request: pytest.FixtureRequest) -> None:
-    traced: Traced = request.getfixturevalue(side)
-    kind = {"written": "output", "restarted": "restart"}[side]
+def _assert_states(traced: Traced, kind: str) -> None:
     port = traced.kernel.port
     for name, states in _as_fields(traced, traced.states(kind)).items():
         if name == port.counter:
@@ -108,6 +105,14 @@ def test_uncritical_is_what_follows_from_the_loops(side: str, request: pytest.Fi
         assert not len(wrong), f"{name}: {len(wrong)} elements, the first at {wrong[0]}"
         first, end = NEVER_ACCESSED[port.kernel][name]
         assert np.flatnonzero(states[expected] == UNUSED).tolist() == list(range(first, end)), name
+
+
+def test_states_are_what_follows_from_the_loops(written: Traced) -> None:
+    _assert_states(written, "output")
+
+
+def test_so_are_the_states_after_a_restart(restarted: Traced) -> None:
+    _assert_states(restarted, "restart")
 
 
 def test_trace_covers_the_run_to_its_end(written: Traced) -> None:
