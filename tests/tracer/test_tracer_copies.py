@@ -1,8 +1,8 @@
 """Copies are followed while a checkpoint is written or read: end to end, with the states known beforehand.
 
-The programs (c/copies_*) write states through SCR in many ways, each to a file of its own. Afterwards they read
+The programs (c/copies_*) write states through SCR in many ways, each to its own file. Afterwards they read
 the elements with odd index and overwrite the others, so that a copy that was followed byte by byte shows as
-critical and dead elements in turn, in the order of the file; what was computed is critical whatever becomes of
+critical and dead elements in turn, in the order of the file; what was computed is critical whatever befalls
 its source.
 """
 
@@ -41,7 +41,7 @@ def traced(
 ) -> Callable[..., Trace]:
     """Trace of a program, run once for all tests.
 
-    Called with the source, the compiler's options, and the argument of each run; the last run's trace is given.
+    Called with the source, the compiler's options, and each run's argument; the last trace is given.
     """
     compilers = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
     libraries = {".c": [], ".cpp": ["-lstdc++"], ".f90": ["-lgfortran"]}

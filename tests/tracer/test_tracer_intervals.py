@@ -1,4 +1,4 @@
-"""The tool's interval map against a plain array (c/test_intervals.c), without Valgrind, under the sanitizers."""
+"""The tool's interval map against a plain array (c/test_intervals.c), under the sanitizers."""
 
 from __future__ import annotations
 
