@@ -1,13 +1,12 @@
 """Fixtures of the tracer's tests: the tool, ready to run programs, and traced runs of small C programs.
 
-The tool under test is the installed package's; where that has none, it is built from the source tree. Programs are
-linked with the SCR under test (`scr_root`). Without Valgrind the tests are skipped.
+The tool under test is the installed package's; where that has none, it is built from the source tree.
+Programs are linked with the SCR under test (`scr_root`). Without Valgrind the tests are skipped.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,49 +19,10 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # for trace_reader and the like; pytest runs in importlib mode
 
 import trace_reader  # noqa: E402
+from tracer_tool import Tool, build_tool, valgrind_program  # noqa: E402
 
-TRACER = HERE.parent.parent / "cbindings" / "tracer"
 # Long enough for a loaded machine: it only turns a hang into a failure.
 HANG = 300
-
-
-@dataclass(frozen=True)
-class Tool:
-    """Valgrind with the tool scr_crit."""
-
-    valgrind: str
-    folder: Path  # for VALGRIND_LIB
-
-    def command(self, prefix: Path | str, *options: str) -> list[str]:
-        """What stands before the program and its arguments."""
-        return [self.valgrind, "--tool=scr_crit", f"--trace-out={prefix}", *options]
-
-    def environment(self) -> dict[str, str]:
-        """What Valgrind needs to find the tool, and the test's own environment."""
-        return {**os.environ, "VALGRIND_LIB": str(self.folder)}
-
-
-def valgrind_program() -> str:
-    """Path of Valgrind; skips the test when there is none."""
-    found = shutil.which("valgrind")
-    if found is None:
-        pytest.skip("no valgrind: install it (Debian: valgrind; RHEL: valgrind-devel; Spack: valgrind)")
-    return found
-
-
-def build_tool(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Configure and build the tool alone in a folder; returns what CMake said."""
-    cmake = shutil.which("cmake")
-    if cmake is None:
-        pytest.skip("no cmake: install it to build the tracer")
-    configured = subprocess.run(
-        [cmake, "-S", str(TRACER), "-B", str(folder), *options], capture_output=True, text=True
-    )
-    assert configured.returncode == 0, configured.stdout + configured.stderr
-    built = subprocess.run([cmake, "--build", str(folder)], capture_output=True, text=True)
-    assert built.returncode == 0, built.stdout + built.stderr
-    assert "warning:" not in built.stderr, built.stderr
-    return configured
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +73,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
 def compile_program(
     tmp_path_factory: pytest.TempPathFactory, mpicc: str, scr_root: Path
 ) -> Callable[..., Path]:
-    """Compile C text (or a file) with SCR: compile_program(source, *options, static=False) -> program."""
+    """Compile a C file, or C text, with SCR; static: with libscr.a. Called with a source and options."""
 
     def compile_(source: str | Path, *options: str, static: bool = False) -> Path:
         folder = tmp_path_factory.mktemp("program")
@@ -158,7 +118,7 @@ def scr_environment(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def run_traced(tool: Tool, tmp_path: Path) -> Callable[..., Traced]:
-    """Run a program of one rank under the tool, in the test's folder: run_traced(program, *arguments)."""
+    """Run a program of one rank under the tool, in the test's folder. Called with program and arguments."""
     runs = 0
 
     def run(

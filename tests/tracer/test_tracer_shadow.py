@@ -1,8 +1,9 @@
 """The tracer's shadow (cbindings/tracer/shadow.c) against a plain array, compiled without Valgrind running.
 
-Windows of memory are chosen so that they lie over every kind of boundary: pages, tables of the tree, granules that share
-a guard, and the highest addresses. After any sequence of operations the states must be those of the model, and the
-guard must speak for every access that meets a pending byte, and for no access whose guard's granules hold none.
+Windows of memory are chosen so that they lie over every kind of boundary: pages, tables of the tree,
+granules that share a guard, and the highest addresses. After any sequence of operations the states must be
+those of the model, and the guard must speak for every access that meets a pending byte, and for no access
+whose guard's granules hold none.
 """
 
 from __future__ import annotations
