@@ -24,12 +24,12 @@ typedef struct {
     SizeT bytes;
     ExeContext *made_at;
     Int number; /* in the trace; -1: not named so far */
-    UInt phase_made;
+    UInt made_in; /* number of the phase that follows copies; 0: made outside of them */
     Bool heap;
 } block;
 
 static OSet *live, *freed; /* of block; freed: in this phase, though made before it */
-static UInt phase_number;  /* counts the phases that follow copies */
+static UInt phase_number = 1; /* counts the phases that follow copies */
 static Int blocks_named;
 static XArray *newly_named; /* of block (copies) */
 
@@ -42,6 +42,11 @@ static Word compare(const void *key, const void *element)
         return -1;
     /* A block of no bytes still has its own address. */
     return address >= b->start + (b->bytes ? b->bytes : 1);
+}
+
+static UInt made_now(void)
+{
+    return phase_follows() ? phase_number : 0;
 }
 
 static void forget(OSet *tree, Addr start)
@@ -80,14 +85,14 @@ static void *allocate(ThreadId tid, SizeT bytes, SizeT align, Bool zeroed)
         if (phase_follows())
             origins_overwrite((Addr)p, bytes, ORIGIN_DERIVED);
     }
-    add(live, (block){(Addr)p, bytes, VG_(record_ExeContext)(tid, 0), -1, phase_number, True});
+    add(live, (block){(Addr)p, bytes, VG_(record_ExeContext)(tid, 0), -1, made_now(), True});
     return p;
 }
 
 /* The block leaves the tree; where copies are followed it can still be found. */
 static void bury(block *b)
 {
-    if (phase_follows() && b->phase_made < phase_number && b->bytes &&
+    if (phase_follows() && b->made_in != phase_number && b->bytes &&
         !VG_(OSetGen_Contains)(freed, &b->start))
         add(freed, *b);
     forget(live, b->start);
@@ -198,7 +203,7 @@ static SizeT usable_size(ThreadId tid, void *p)
 void blocks_mapped(ThreadId tid, Addr address, SizeT bytes)
 {
     blocks_unmapped(address, bytes);
-    add(live, (block){address, bytes, VG_(record_ExeContext)(tid, 0), -1, phase_number, False});
+    add(live, (block){address, bytes, VG_(record_ExeContext)(tid, 0), -1, made_now(), False});
 }
 
 /* Cuts mappings; heap blocks are not touched, they are in mappings of Valgrind's own making. */
@@ -279,7 +284,6 @@ void blocks_init(void)
 {
     live = new_tree();
     freed = new_tree();
-    phase_number = 1;
     newly_named = VG_(newXA)(VG_(malloc), "blocks.named", VG_(free), sizeof(block));
     VG_(needs_malloc_replacement)
     (take_malloc, take_malloc, take_new_aligned, take_malloc, take_new_aligned, take_memalign,

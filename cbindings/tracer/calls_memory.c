@@ -61,6 +61,13 @@ static void after_shmat(ThreadId tid, call *at, const UWord *arguments, UWord re
         shared_maps_add((shared_map){result, segment->end + 1 - result, 0, 0, 0});
 }
 
+/* What it reads is the file's content, which files_unmapped takes. */
+static void before_msync(call *at, const UWord *arguments)
+{
+    (void)arguments;
+    at->deferred = phase == PHASE_OUTPUT;
+}
+
 /* ---- The end ---- */
 
 static void before_exit_group(call *at, const UWord *arguments)
@@ -112,6 +119,7 @@ static void before_foreign_access(call *at, const UWord *arguments)
 
 const call_kind calls_on_memory[] = {
     {__NR_mmap, NULL, after_mmap},
+    {__NR_msync, before_msync, NULL},
     {__NR_shmat, NULL, after_shmat},
     {__NR_exit_group, before_exit_group, NULL},
     {__NR_exit, before_exit, NULL},

@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "copy_code.h"
-#include "live_temps.h"
 #include "slots.h"
 
 #include <pub_tool_machine.h>
@@ -31,14 +30,12 @@ void copy_code_begin(copy_code *code, const IRSB *in, IRSB *out)
     code->in_registers = 0;
     if (temps > code->temps) {
         code->held = VG_(realloc)("copy_code.held", code->held, temps * sizeof(value));
-        code->last_read = VG_(realloc)("copy_code.last", code->last_read, temps * sizeof(UInt));
+        code->lives = VG_(realloc)("copy_code.lives", code->lives, temps * sizeof(temp_life));
         code->temps = temps;
     }
-    for (UInt t = 0; t < temps; t++) {
+    for (UInt t = 0; t < temps; t++)
         code->held[t] = value_computed(in->tyenv->types[t]);
-        code->last_read[t] = 0;
-    }
-    live_temps(in, code->last_read);
+    live_temps(in, code->lives);
     if (code->used)
         VG_(memset)(code->used, 0, code->used_room);
     reserve_used(code);
@@ -60,7 +57,7 @@ value code_value(const copy_code *code, const IRExpr *atom)
 
 static UInt slot_of(byte_source source)
 {
-    return source & ~BYTE_SIGN;
+    return source & ~BYTE_FROM;
 }
 
 /* Whether some byte stands in slots [first, first + count). */
@@ -120,16 +117,24 @@ static UInt run_length(const value *bytes, UInt k)
     UInt length = 1;
     for (; k + length < bytes->bytes; length++) {
         byte_source next = bytes->byte[k + length];
-        if (!byte_is_slot(first) ? byte_is_slot(next)
-                                 : next != (first & BYTE_SIGN ? first : first + length))
+        if (byte_is_slot(first) ? next != first + length : byte_is_slot(next))
             break;
     }
     return length;
 }
 
+/* How many bytes from the k-th are computed from the same one. */
+static UInt spread_length(const value *bytes, UInt k)
+{
+    UInt length = 1;
+    while (k + length < bytes->bytes && bytes->byte[k + length] == bytes->byte[k])
+        length++;
+    return bytes->byte[k] & BYTE_FROM && byte_is_slot(bytes->byte[k]) ? length : 1;
+}
+
 UInt code_gathered(copy_code *code, const value *bytes)
 {
-    if (byte_is_slot(bytes->byte[0]) && !(bytes->byte[0] & BYTE_SIGN) &&
+    if (byte_is_slot(bytes->byte[0]) && !(bytes->byte[0] & BYTE_FROM) &&
         run_length(bytes, 0) == bytes->bytes)
         return bytes->byte[0];
     UInt first = fresh_slots(code, bytes->bytes);
@@ -173,14 +178,19 @@ void code_move(copy_code *code, IRExpr *guard, UInt to, const value *from)
 {
     for (UInt k = 0; k < from->bytes;) {
         byte_source source = from->byte[k];
-        UInt length = run_length(from, k);
-        IRExpr *there = mkIRExpr_HWord(to + k), *bytes = mkIRExpr_HWord(length);
-        if (!byte_is_slot(source))
+        UInt length = run_length(from, k), spread = spread_length(from, k);
+        IRExpr *there = mkIRExpr_HWord(to + k), *slot = mkIRExpr_HWord(slot_of(source));
+        IRExpr *bytes = mkIRExpr_HWord(length);
+        if (!byte_is_slot(source)) {
             CALL2(code, guard, slots_compute_call, there, bytes);
-        else if (source & BYTE_SIGN)
-            CALL3(code, guard, slots_move_sign_call, there, mkIRExpr_HWord(slot_of(source)), bytes);
-        else if (source != to + k)
-            CALL3(code, guard, slots_move_call, there, mkIRExpr_HWord(source), bytes);
+        } else if (spread > length) {
+            CALL3(code, guard, slots_spread_from_call, there, slot, mkIRExpr_HWord(spread));
+            length = spread;
+        } else if (source & BYTE_FROM) {
+            CALL3(code, guard, slots_move_from_call, there, slot, bytes);
+        } else if (source != to + k) {
+            CALL3(code, guard, slots_move_call, there, slot, bytes);
+        }
         k += length;
     }
 }
@@ -189,15 +199,18 @@ void code_store(copy_code *code, IRExpr *guard, IRExpr *address, const value *fr
 {
     for (UInt k = 0; k < from->bytes;) {
         byte_source source = from->byte[k];
-        UInt length = run_length(from, k);
-        IRExpr *pack = mkIRExpr_HWord(SLOTS_PACK(k, length));
-        if (byte_is_slot(source) && !(source & BYTE_SIGN)) {
-            CALL3(code, guard, slots_store_call, address, mkIRExpr_HWord(source), pack);
+        UInt length = run_length(from, k), spread = spread_length(from, k);
+        if (byte_is_slot(source) && !(source & BYTE_FROM)) {
+            CALL3(code, guard, slots_store_call, address, mkIRExpr_HWord(source),
+                  mkIRExpr_HWord(SLOTS_PACK(k, length)));
         } else {
-            if (byte_is_slot(source)) /* no place for a sign in memory */
+            if (byte_is_slot(source)) { /* in memory, what it was computed from is forgotten */
                 CALL2(code, guard, slots_use_call, mkIRExpr_HWord(slot_of(source)),
-                      mkIRExpr_HWord(1));
-            CALL2(code, guard, slots_store_computed_call, address, pack);
+                      mkIRExpr_HWord(spread > length ? 1 : length));
+                length = spread > length ? spread : length;
+            }
+            CALL2(code, guard, slots_store_computed_call, address,
+                  mkIRExpr_HWord(SLOTS_PACK(k, length)));
         }
         k += length;
     }
@@ -227,6 +240,37 @@ void code_use(copy_code *code, const value *bytes, UInt mask)
     }
 }
 
+static Bool holds(const value *bytes, byte_source source)
+{
+    for (UInt k = 0; k < bytes->bytes; k++) {
+        if (bytes->byte[k] == source)
+            return True;
+    }
+    return False;
+}
+
+value code_remember(copy_code *code, IRType type, const value *operands, UInt count)
+{
+    value made = value_computed(type);
+    UInt room = made.bytes;
+    made.bytes = 0;
+    for (UInt j = 0; j < count; j++) {
+        for (UInt k = 0; k < operands[j].bytes; k++) {
+            byte_source source = operands[j].byte[k] | BYTE_FROM;
+            if (!byte_is_slot(operands[j].byte[k]) || holds(&made, source))
+                continue;
+            if (made.bytes == room) {
+                for (UInt each = 0; each < count; each++)
+                    code_use(code, &operands[each], ~0u);
+                return value_computed(type);
+            }
+            made.byte[made.bytes++] = source;
+        }
+    }
+    made.bytes = room;
+    return made;
+}
+
 void code_use_atom(copy_code *code, const IRExpr *atom)
 {
     if (atom->tag == Iex_RdTmp)
@@ -250,9 +294,9 @@ static Bool still_needed(const copy_code *code, IRTemp temp, UInt first, UInt co
                          const IRExpr *put)
 {
     const value *held = &code->held[temp];
-    if (code->last_read[temp] < code->now || !stands_in(held, first, count))
+    if (code->lives[temp].last_read < code->now || !stands_in(held, first, count))
         return False;
-    if (code->last_read[temp] > code->now)
+    if (code->lives[temp].last_read > code->now)
         return True;
     return put && put->tag == Iex_RdTmp && put->Iex.RdTmp.tmp == temp &&
            !stays_in_place(held, first, count);

@@ -11,8 +11,7 @@
 #define SCR_CRIT_TRACER_COPY_CODE_H
 
 #include "copy_rules.h"
-
-#include <libvex_ir.h>
+#include "live_temps.h"
 
 typedef struct {
     const IRSB *in;
@@ -21,7 +20,7 @@ typedef struct {
     UInt slots; /* the next free one */
     UInt temps;
     value *held;         /* by temporary */
-    UInt *last_read;     /* by temporary */
+    temp_life *lives;    /* by temporary */
     IRTemp *in_register; /* those that hold what stands in registers; may repeat */
     UInt in_registers, in_register_room;
     UChar *used; /* by slot: its use was told, in this block */
@@ -48,6 +47,9 @@ void code_move(copy_code *code, IRExpr *guard, UInt to, const value *from);
 void code_store(copy_code *code, IRExpr *guard, IRExpr *address, const value *from);
 /* Those bytes whose bit is set. */
 void code_use(copy_code *code, const value *bytes, UInt mask);
+/* What the first `count` of them are copied or computed from, in no order, where there is room in a
+ * value of this type; else they are used. */
+value code_remember(copy_code *code, IRType type, const value *operands, UInt count);
 /* What an atom holds is used, all of it. */
 void code_use_atom(copy_code *code, const IRExpr *atom);
 /* Registers are about to be overwritten, with `put` or (NULL) something else: what is still needed

@@ -7,8 +7,6 @@
  */
 #include "copy_rules.h"
 
-#include <libvex_ir.h>
-
 UInt type_bytes(IRType type)
 {
     return type == Ity_I1 ? 0 : (UInt)sizeofIRType(type);
@@ -68,7 +66,7 @@ static byte_source sign_of(byte_source highest)
 {
     if (byte_is_constant(highest))
         return BYTE_CONSTANT | (highest & 0x80 ? 0xff : 0);
-    return byte_is_slot(highest) ? highest | BYTE_SIGN : BYTE_COMPUTED;
+    return byte_is_slot(highest) ? highest | BYTE_FROM : BYTE_COMPUTED;
 }
 
 static void extend(value *made, UInt from, UInt end, Bool by_sign)
@@ -395,10 +393,7 @@ static Bool rearrange(IROp operation, const value *left, const value *right, val
     }
 }
 
-typedef enum { SHIFT_NONE, SHIFT_LEFT, SHIFT_RIGHT, SHIFT_RIGHT_SIGNED } shift_kind;
-
-/* Width of the lanes that an operation shifts by one amount, in bytes. */
-static shift_kind shift_of(IROp operation, UInt *lane)
+shift_kind shift_of(IROp operation, UInt *lane)
 {
     switch (operation) {
 #define SHIFTS(kind, prefix)                                                                       \

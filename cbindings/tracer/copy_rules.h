@@ -10,11 +10,13 @@
 
 #include "tool.h"
 
+#include <libvex_ir.h>
+
 /* One byte of a value: computed, a constant, or a copy of what a slot (slots.h) stands for. */
 typedef UInt byte_source;
 #define BYTE_COMPUTED 0u
 #define BYTE_CONSTANT (1u << 31) /* | the constant */
-#define BYTE_SIGN (1u << 30)     /* | slot: computed from the sign of what stands there */
+#define BYTE_FROM (1u << 30)     /* | slot: computed from nothing but what stands there */
 
 enum { VALUE_BYTES = 32, OPERANDS = 4 };
 
@@ -36,6 +38,10 @@ static inline Bool byte_is_slot(byte_source source)
 UInt type_bytes(IRType type);
 value value_computed(IRType type);
 value value_constant(const IRConst *constant);
+
+typedef enum { SHIFT_NONE, SHIFT_LEFT, SHIFT_RIGHT, SHIFT_RIGHT_SIGNED } shift_kind;
+/* How an operation shifts, in lanes of so many bytes. */
+shift_kind shift_of(IROp operation, UInt *lane);
 
 /* Result of an operation; used[k] gets the bytes of operand k that it does not merely copy, one bit
  * a byte. An operation that no rule describes uses all of them. */

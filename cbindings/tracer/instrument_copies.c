@@ -135,12 +135,35 @@ static value permute(copy_code *code, IRExpr *from, IRExpr *control)
     return made;
 }
 
+/* A shift by a number of bits that is only known when it happens; the number is used. */
+static value shift_by(copy_code *code, IRType type, shift_kind kind, IRExpr *from, IRExpr *bits)
+{
+    value bytes = code_value(code, from);
+    code_use_atom(code, bits);
+    UInt there = code_gathered(code, &bytes);
+    value made = code_fresh(code, type);
+    CALL3(code, NULL, slots_shift_call, WORD(SLOTS_PACK(made.byte[0], there)),
+          WORD(SLOTS_PACK(kind, made.bytes)),
+          computed_by(code, Ity_I64, IRExpr_Unop(Iop_8Uto64, bits)));
+    return made;
+}
+
+static Bool is_shift_of_word(IROp op, IRType type, shift_kind *kind)
+{
+    UInt lane;
+    *kind = shift_of(op, &lane);
+    return *kind != SHIFT_NONE && lane == type_bytes(type) && lane <= 8;
+}
+
 static value operation(copy_code *code, IRType type, IROp op, IRExpr *const *atoms, UInt count)
 {
     if (op == Iop_Perm8x16 || op == Iop_PermOrZero8x16)
         return permute(code, atoms[0], atoms[1]);
     if (op == Iop_Perm32x8)
         return permute_lanes(code, atoms[0], atoms[1]);
+    shift_kind kind;
+    if (count == 2 && atoms[1]->tag == Iex_RdTmp && is_shift_of_word(op, type, &kind))
+        return shift_by(code, type, kind, atoms[0], atoms[1]);
     value operands[OPERANDS];
     UInt used[OPERANDS];
     for (UInt k = 0; k < count; k++)
@@ -151,8 +174,50 @@ static value operation(copy_code *code, IRType type, IROp op, IRExpr *const *ato
     return made;
 }
 
-static value evaluate(copy_code *code, IRType type, IRExpr *read)
+/* The operands of an operation, or the arguments of a call; their number. */
+static UInt operands_of(const IRExpr *read, IROp *op, IRExpr *atoms[OPERANDS])
 {
+    switch (read->tag) {
+    case Iex_Unop:
+        *op = read->Iex.Unop.op;
+        atoms[0] = read->Iex.Unop.arg;
+        return 1;
+    case Iex_Binop:
+        *op = read->Iex.Binop.op;
+        atoms[0] = read->Iex.Binop.arg1;
+        atoms[1] = read->Iex.Binop.arg2;
+        return 2;
+    case Iex_Triop:
+        *op = read->Iex.Triop.details->op;
+        atoms[0] = read->Iex.Triop.details->arg1;
+        atoms[1] = read->Iex.Triop.details->arg2;
+        atoms[2] = read->Iex.Triop.details->arg3;
+        return 3;
+    case Iex_Qop:
+        *op = read->Iex.Qop.details->op;
+        atoms[0] = read->Iex.Qop.details->arg1;
+        atoms[1] = read->Iex.Qop.details->arg2;
+        atoms[2] = read->Iex.Qop.details->arg3;
+        atoms[3] = read->Iex.Qop.details->arg4;
+        return 4;
+    default:
+        return 0;
+    }
+}
+
+static value evaluate(copy_code *code, IRTemp temp, IRType type, IRExpr *read)
+{
+    IROp op = Iop_INVALID;
+    IRExpr *atoms[OPERANDS];
+    UInt count = operands_of(read, &op, atoms);
+    if (count && !code->lives[temp].value) { /* nobody but flags wants it, and they perhaps */
+        value operands[OPERANDS];
+        for (UInt k = 0; k < count; k++)
+            operands[k] = code_value(code, atoms[k]);
+        return code_remember(code, type, operands, count);
+    }
+    if (count)
+        return operation(code, type, op, atoms, count);
     switch (read->tag) {
     case Iex_Get:
         return registers_carry(read->Iex.Get.offset) ? code_registers(type, read->Iex.Get.offset)
@@ -166,22 +231,6 @@ static value evaluate(copy_code *code, IRType type, IRExpr *read)
         return load(code, read->Iex.Load.end, type, read->Iex.Load.addr);
     case Iex_ITE:
         return choice(code, type, read->Iex.ITE.cond, read->Iex.ITE.iftrue, read->Iex.ITE.iffalse);
-    case Iex_Unop:
-        return operation(code, type, read->Iex.Unop.op, &read->Iex.Unop.arg, 1);
-    case Iex_Binop: {
-        IRExpr *atoms[] = {read->Iex.Binop.arg1, read->Iex.Binop.arg2};
-        return operation(code, type, read->Iex.Binop.op, atoms, 2);
-    }
-    case Iex_Triop: {
-        const IRTriop *of = read->Iex.Triop.details;
-        IRExpr *atoms[] = {of->arg1, of->arg2, of->arg3};
-        return operation(code, type, of->op, atoms, 3);
-    }
-    case Iex_Qop: {
-        const IRQop *of = read->Iex.Qop.details;
-        IRExpr *atoms[] = {of->arg1, of->arg2, of->arg3, of->arg4};
-        return operation(code, type, of->op, atoms, 4);
-    }
     case Iex_CCall:
         for (IRExpr **argument = read->Iex.CCall.args; *argument; argument++)
             code_use_atom(code, *argument);
@@ -319,7 +368,8 @@ static void follow(copy_code *code, const IRStmt *what)
     switch (what->tag) {
     case Ist_WrTmp: {
         IRTemp temp = what->Ist.WrTmp.tmp;
-        value made = evaluate(code, typeOfIRTemp(code->in->tyenv, temp), what->Ist.WrTmp.data);
+        value made =
+            evaluate(code, temp, typeOfIRTemp(code->in->tyenv, temp), what->Ist.WrTmp.data);
         code_set(code, temp, &made);
         break;
     }

@@ -1,4 +1,4 @@
-/* live_temps.h - where each temporary of a block is read for the last time.
+/* live_temps.h - what becomes of each temporary of a block.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -9,8 +9,13 @@
 
 #include <libvex_ir.h>
 
-/* last[t]: number of the last statement that reads t; for what the block's end reads, the number of
- * statements. Others are left as they are. */
-void live_temps(const IRSB *block, UInt *last);
+typedef struct {
+    UInt last_read; /* number of the last statement that reads it, 0 for none; the block's end has
+                     * the number of statements */
+    Bool value;     /* read for more than to remember what flags may be computed from */
+} temp_life;
+
+/* Fills in one for each temporary of the block. */
+void live_temps(const IRSB *block, temp_life *lives);
 
 #endif

@@ -31,6 +31,7 @@ static Int flat_steps;   /* that decided nothing, in a row */
 static ULong undecided_before;
 
 static Bool exit_was_asked;
+static Int asked_exit_code;
 static Bool finalize_was_called;
 
 Bool phase_is_dump(void)
@@ -227,11 +228,11 @@ void phase_finalizing(void)
 
 void phase_exit_asked(Int exit_code)
 {
-    (void)exit_code;
     exit_was_asked = True;
+    asked_exit_code = exit_code & 0xff;
 }
 
-void phase_program_ended(Int exit_code)
+void phase_program_ended(void)
 {
     if (phase == PHASE_ENDED)
         return;
@@ -241,9 +242,8 @@ void phase_program_ended(Int exit_code)
                       "left out");
         end_following(VG_INVALID_THREADID, False);
     }
-    /* Valgrind's exit code is 0 when a signal killed the program. */
     if (exit_was_asked)
-        end_trace("end", exit_code);
+        end_trace("end", asked_exit_code);
     else
         end_trace(finalize_was_called ? "finalize" : "end", -1);
 }

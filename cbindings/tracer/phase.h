@@ -46,7 +46,7 @@ void phase_dump_closed(ThreadId tid);
 /* The program asks to exit: exit_group, or (last thread only) exit. Without this call before its
  * end it was killed, and the trace does not tell what it would have accessed. */
 void phase_exit_asked(Int exit_code);
-void phase_program_ended(Int exit_code);
+void phase_program_ended(void);
 /* This process is a forked child: it is not traced. */
 void phase_forked_child(void);
 

@@ -16,6 +16,7 @@
 static const Int integers[][2] = {{AT(RAX), AT(RSP)}, {AT(RBP), AT(R15) + 8}};
 static const Int vectors[2] = {AT(YMM0), AT(YMM16) + 32};
 static const Int floats[2] = {AT(FPREG), AT(FPREG) + 64};
+static const Int flags[2] = {AT(CC_DEP1), AT(CC_NDEP) + 8};
 static const Int callee_saved[][2] = {
     {AT(RBX), AT(RBX) + 8}, {AT(RBP), AT(RBP) + 8}, {AT(R12), AT(R15) + 8}};
 static const Int lost_by_syscall[] = {AT(RAX), AT(RCX), AT(R11), -1};
@@ -27,6 +28,8 @@ static const Int request_arguments = AT(RAX);
 static const Int integers[][2] = {{AT(X0), AT(X30) + 8}};
 static const Int vectors[2] = {AT(Q0), AT(Q31) + 16};
 static const Int floats[2] = {0, 0};
+static const Int flags[2] = {AT(CC_DEP1), AT(CC_NDEP) + 8};
+static const Int flags[2] = {AT(CC_DEP1), AT(CC_NDEP) + 8};
 static const Int callee_saved[][2] = {{AT(X19), AT(X29) + 8}, {AT(Q8), AT(Q15) + 16}};
 static const Int lost_by_syscall[] = {AT(X0), AT(X1), -1};
 static const Int lost_by_request[] = {AT(X3), -1};
@@ -111,7 +114,12 @@ Bool registers_carry(Int offset)
         if (within(integers[k], offset))
             return True;
     }
-    return within(vectors, offset) || within(floats, offset);
+    return within(vectors, offset) || within(floats, offset) || within(flags, offset);
+}
+
+Bool registers_flags(Int offset)
+{
+    return within(flags, offset);
 }
 
 const Int *registers_lost_by(IRJumpKind jump)

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * The registers of the thread that runs are the first slots (slots.h); those of the others are kept
- * here. Only registers for values carry origins: integer, floating point and vector ones. The stack
- * pointer, flags and modes do not; a value that is put there is used.
+ * here. Only registers for values carry origins: integer, floating point and vector ones, and what
+ * flags are computed from. The stack pointer and modes do not; a value that is put there is used.
  */
 #ifndef SCR_CRIT_TRACER_REGISTERS_H
 #define SCR_CRIT_TRACER_REGISTERS_H
@@ -22,6 +22,8 @@ VG_REGPARM(0) void registers_enter_call(void);
 
 /* Whether the register at this offset of the guest state carries origins. */
 Bool registers_carry(Int offset);
+/* Whether it is part of what the processor's flags are computed from, if anybody asks for them. */
+Bool registers_flags(Int offset);
 /* What the kernel or the tool's core writes when a block ends with this kind of jump: offsets,
  * ended by -1. */
 const Int *registers_lost_by(IRJumpKind jump);

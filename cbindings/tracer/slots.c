@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "slots.h"
+#include "copy_rules.h"
 #include "instrument.h"
 #include "origins.h"
 #include "watch.h"
@@ -54,11 +55,11 @@ static void tell_use(ULong origin, UInt bytes)
 void slots_use(const ULong *first, UInt count)
 {
     for (UInt k = 0; k < count;) {
-        ULong origin = first[k] & ~ORIGIN_SIGN;
+        ULong origin = first[k] & ~ORIGIN_FROM;
         UInt length = 1;
         if (origin_is_memory(origin) || origin_is_file(origin)) {
             while (k + length < count &&
-                   (first[k + length] & ~ORIGIN_SIGN) == origin_at(origin, length))
+                   (first[k + length] & ~ORIGIN_FROM) == origin_at(origin, length))
                 length++;
             tell_use(origin, length);
         }
@@ -92,14 +93,42 @@ VG_REGPARM(3) void slots_move_call(UWord to, UWord from, UWord bytes)
     }
 }
 
-/* Every byte is computed from the sign of the byte at `from`. */
-VG_REGPARM(3) void slots_move_sign_call(UWord to, UWord from, UWord bytes)
+static ULong computed_from(ULong origin)
 {
-    ULong origin = slots[from];
-    if (origin_is_memory(origin & ~ORIGIN_SIGN) || origin_is_file(origin))
-        origin |= ORIGIN_SIGN;
+    Bool known = origin_is_file(origin) || origin_is_memory(origin & ~ORIGIN_FROM);
+    return known ? origin | ORIGIN_FROM : ORIGIN_NONE;
+}
+
+VG_REGPARM(3) void slots_move_from_call(UWord to, UWord from, UWord bytes)
+{
+    slots_move_call(to, from, bytes);
+    for (UWord k = 0; k < bytes; k++)
+        slots[to + k] = computed_from(slots[to + k]);
+}
+
+VG_REGPARM(3) void slots_spread_from_call(UWord to, UWord from, UWord bytes)
+{
+    ULong origin = computed_from(slots[from]);
     for (UWord k = 0; k < bytes; k++)
         slots[to + k] = origin;
+}
+
+VG_REGPARM(3) void slots_shift_call(UWord pack, UWord kind, UWord bits)
+{
+    UWord to = pack >> 32, from = (UInt)pack, bytes = (UInt)kind, by = bits / 8;
+    if (bits % 8 != 0 || by >= bytes) {
+        slots_use(slots + from, (UInt)bytes);
+        slots_compute_call(to, bytes);
+    } else if (kind >> 32 == SHIFT_LEFT) {
+        slots_move_call(to + by, from, bytes - by);
+        slots_compute_call(to, by);
+    } else {
+        slots_move_call(to, from + by, bytes - by);
+        if (kind >> 32 == SHIFT_RIGHT_SIGNED)
+            slots_spread_from_call(to + bytes - by, from + bytes - 1, by);
+        else
+            slots_compute_call(to + bytes - by, by);
+    }
 }
 
 VG_REGPARM(2) void slots_compute_call(UWord slot, UWord bytes)
@@ -158,13 +187,13 @@ VG_REGPARM(3) void slots_load_call(Addr address, UWord slot, UWord bytes)
     }
 }
 
-/* What a slot's byte is in memory: a sign that is stored there is used. */
+/* What a slot's byte is in memory: there, what it was computed from is not remembered but used. */
 static ULong origin_to_store(UWord slot)
 {
     ULong origin = slots[slot];
     if (origin == ORIGIN_NONE || origin == ORIGIN_DERIVED)
         return ORIGIN_DERIVED;
-    if (origin & ORIGIN_SIGN) {
+    if (origin & ORIGIN_FROM) {
         slots_use(&slots[slot], 1);
         return ORIGIN_DERIVED;
     }

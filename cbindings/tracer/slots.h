@@ -15,8 +15,8 @@
 
 #include <pub_tool_guest.h>
 
-/* In a slot only, on an origin: computed from the sign of the byte that stood there. */
-#define ORIGIN_SIGN (1ULL << 61)
+/* In a slot only, on an origin: computed from the byte that stood there. */
+#define ORIGIN_FROM (1ULL << 61)
 
 enum { SLOT_REGISTERS = sizeof(VexGuestArchState) }; /* first slot of the temporaries */
 
@@ -39,7 +39,11 @@ VG_REGPARM(3) void slots_load_call(Addr address, UWord slot, UWord bytes);
 VG_REGPARM(3) void slots_store_call(Addr address, UWord slot, UWord pack);
 VG_REGPARM(2) void slots_store_computed_call(Addr address, UWord pack);
 VG_REGPARM(3) void slots_move_call(UWord to, UWord from, UWord bytes);
-VG_REGPARM(3) void slots_move_sign_call(UWord to, UWord from, UWord bytes);
+/* Computed from what stands in each, or from what stands in one. */
+VG_REGPARM(3) void slots_move_from_call(UWord to, UWord from, UWord bytes);
+VG_REGPARM(3) void slots_spread_from_call(UWord to, UWord from, UWord bytes);
+/* A shift that is only known when it happens. pack: to, from; kind: shift_kind, bytes. */
+VG_REGPARM(3) void slots_shift_call(UWord pack, UWord kind, UWord bits);
 VG_REGPARM(2) void slots_compute_call(UWord slot, UWord bytes);
 VG_REGPARM(2) void slots_use_call(UWord slot, UWord bytes);
 VG_REGPARM(2) void slots_use_memory_call(Addr address, UWord bytes);

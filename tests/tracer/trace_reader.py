@@ -1,7 +1,7 @@
 """Reads a trace (PREFIX.trace, PREFIX.runs) for tests, independently of the package's own reader.
 
-Written from docs/trace-format.md, and shares no code with `scr_critplugin.tracing` on purpose: a misreading of the
-format would have to be made twice to go unseen.
+Written from docs/trace-format.md, and shares no code with `scr_critplugin.tracing` on purpose: a misreading
+of the format would have to be made twice to go unseen.
 """
 
 from __future__ import annotations

@@ -1,0 +1,147 @@
+"""Fixtures of the tracer's tests: the tool, ready to run programs, and traced runs of small C programs.
+
+The tool under test is the installed package's; where that has none, it is built from the source tree.
+Programs are linked with the SCR under test (`scr_root`). Without Valgrind the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # for trace_reader and the like; pytest runs in importlib mode
+
+import trace_reader  # noqa: E402
+from tracer_tool import Tool, build_tool, valgrind_program  # noqa: E402
+
+# Long enough for a loaded machine: it only turns a hang into a failure.
+HANG = 300
+
+
+@pytest.fixture(scope="session")
+def built_tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The build folder of the tool, built from the source tree."""
+    valgrind_program()
+    folder = tmp_path_factory.mktemp("tracer")
+    said = build_tool(folder).stdout
+    if not list(folder.glob("scr_crit-*")):
+        pytest.skip(f"the tracer cannot be built here: {said}")
+    return folder
+
+
+def _installed_tool() -> Path | None:
+    """The folder of the installed package's tool, if it has one."""
+    try:
+        import scr_critplugin
+    except ImportError:
+        return None
+    folder = Path(scr_critplugin.__file__).parent / "lib" / "valgrind"
+    return folder if list(folder.glob("scr_crit-*")) else None
+
+
+def _stock_folder(valgrind: str) -> Path:
+    """Where Valgrind keeps its own tools."""
+    prefix = Path(valgrind).resolve().parent.parent
+    for pattern in ("libexec/valgrind", "lib*/valgrind", "lib/*/valgrind"):
+        for folder in prefix.glob(pattern):
+            if list(folder.glob("none-*")):
+                return folder
+    pytest.skip(f"Valgrind's own tools are not under {prefix}")
+
+
+@pytest.fixture(scope="session")
+def tool(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Tool:
+    """The tool under test."""
+    valgrind = valgrind_program()
+    chosen = os.environ.get("TRACER_BUILD")  # a build folder, for development
+    ours = Path(chosen) if chosen else _installed_tool() or request.getfixturevalue("built_tool")
+    folder = tmp_path_factory.mktemp("valgrind")
+    files = [*_stock_folder(valgrind).iterdir(), *ours.glob("scr_crit-*"), *ours.glob("vgpreload_scr_crit-*")]
+    for file in files:
+        (folder / file.name).symlink_to(file)
+    return Tool(valgrind, folder)
+
+
+@pytest.fixture(scope="session")
+def compile_program(
+    tmp_path_factory: pytest.TempPathFactory, mpicc: str, scr_root: Path
+) -> Callable[..., Path]:
+    """Compile a C file, or C text, with SCR; static: with libscr.a. Called with a source and options."""
+
+    def compile_(source: str | Path, *options: str, static: bool = False) -> Path:
+        folder = tmp_path_factory.mktemp("program")
+        file = folder / "program.c" if isinstance(source, str) else source
+        if isinstance(source, str):
+            file.write_text(source)
+        lib = scr_root / "lib"
+        libscr = [str(lib / "libscr.a")] if static else [f"-L{lib}", "-lscr", f"-Wl,-rpath,{lib}"]
+        command = [mpicc, "-g", "-o", str(folder / "program"), str(file), f"-I{scr_root / 'include'}"]
+        done = subprocess.run([*command, *options, *libscr, "-lm"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return folder / "program"
+
+    return compile_
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A traced run that ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+    prefix: Path
+
+    def trace(self) -> trace_reader.Trace:
+        """Its trace; fails when there is no whole one."""
+        assert Path(f"{self.prefix}.trace").exists(), self.stderr
+        return trace_reader.read_trace(self.prefix)
+
+
+def scr_environment(folder: Path) -> dict[str, str]:
+    """SCR's parameters for a job of one rank with prefix, cache and control below a folder."""
+    return {
+        "SCR_PREFIX": str(folder),
+        "SCR_CACHE_BASE": str(folder / "cache"),
+        "SCR_CNTL_BASE": str(folder / "control"),
+        "SCR_USER_NAME": "tester",
+        "SCR_JOB_ID": "1",
+    }
+
+
+@pytest.fixture
+def run_traced(tool: Tool, tmp_path: Path) -> Callable[..., Traced]:
+    """Run a program of one rank under the tool, in the test's folder. Called with program and arguments."""
+    runs = 0
+
+    def run(
+        program: Path,
+        *arguments: str,
+        options: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        status: int | None = 0,
+    ) -> Traced:
+        nonlocal runs
+        prefix = tmp_path / f"trace{runs}"
+        runs += 1
+        for name in ("cache", "control"):
+            (tmp_path / name).mkdir(exist_ok=True)
+        done = subprocess.run(
+            [*tool.command(prefix, *options), str(program), *arguments],
+            env={**tool.environment(), **scr_environment(tmp_path), **(environment or {})},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+        )
+        assert status is None or done.returncode == status, done.stdout + done.stderr
+        return Traced(done.returncode, done.stdout, done.stderr, prefix)
+
+    return run
