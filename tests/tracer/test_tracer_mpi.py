@@ -26,7 +26,7 @@ HANG = 300
 # What all ranks see, or what ranks 0, 1 and 2 see.
 Expected = str | tuple[str, str, str]
 
-# A stencil's ghosts (0, 5) and interior; 6 is only sent, 7 only arrives; then a vector that is sent (8, 10, 12),
+# A stencil's ghosts (0, 5) and interior; 6 is only sent, 7 only arrives; then a vector sent (8, 10, 12),
 # one that arrives (14, 16, 18), and two messages: 20, with room for 21, and 20 and 22 as a struct.
 RING = "dccccdcdc.c.c.d.d.d.d.d."
 # The rest of each block is unused.
