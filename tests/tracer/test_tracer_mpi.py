@@ -17,6 +17,7 @@ import mpi_libraries
 import pytest
 import trace_reader
 from mpi_libraries import Mpi
+from tracer_tool import Tool
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 RANKS = 3
@@ -112,7 +113,7 @@ def mpi(request: pytest.FixtureRequest, mpicc: str, mpiexec: list[str]) -> Mpi:
 
 
 def run_traced(
-    mpi: Mpi, tool, folder: Path, *program: str, ranks: int = RANKS, preload: Path | None = None
+    mpi: Mpi, tool: Tool, folder: Path, *program: str, ranks: int = RANKS, preload: Path | None = None
 ) -> str:
     """Run ranks under the tool, with folder/trace.<rank> for each; returns all that they printed."""
     start = folder / "start.sh"
@@ -166,7 +167,7 @@ def assert_states(found: Mapping[str, tuple[str, ...]], expected: Mapping[str, E
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_family_of_calls(mpi: Mpi, tool, tmp_path: Path) -> None:
+def test_every_family_of_calls(mpi: Mpi, tool: Tool, tmp_path: Path) -> None:
     program = mpi.compile_c(tmp_path / "program", PROGRAMS / "ghost_families.c")
     run_traced(mpi, tool, tmp_path, str(program), str(tmp_path))
     found = found_states(tmp_path)
@@ -175,7 +176,7 @@ def test_every_family_of_calls(mpi: Mpi, tool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FORTRAN)
-def test_fortran_interfaces(mpi: Mpi, tool, tmp_path: Path, name: str) -> None:
+def test_fortran_interfaces(mpi: Mpi, tool: Tool, tmp_path: Path, name: str) -> None:
     checkpoint = tmp_path / "checkpoint.o"
     subprocess.run(["cc", "-c", "-o", checkpoint, PROGRAMS / "ghost_scr_fortran.c"], check=True)
     program = mpi.compile_fortran(tmp_path / "program", PROGRAMS / f"{name}.f90", checkpoint)
@@ -185,7 +186,7 @@ def test_fortran_interfaces(mpi: Mpi, tool, tmp_path: Path, name: str) -> None:
     assert_states(found, FORTRAN[name])
 
 
-def test_wrappers_alone_tell_all(tool, mpicc: str, mpiexec: list[str], tmp_path: Path) -> None:
+def test_wrappers_alone_tell_all(tool: Tool, mpicc: str, mpiexec: list[str], tmp_path: Path) -> None:
     """With an MPI that touches no buffer where it can be seen, the states are the same."""
     mpi = mpi_libraries.find("default", mpicc, mpiexec[0])
     if shutil.which(str(Path(mpicc).with_name("mpichversion"))) is None:
@@ -209,7 +210,7 @@ STRIPES = {
 
 
 @pytest.mark.parametrize("how", ["write", "write_all", "write_at_all", "iwrite_all"])
-def test_mpi_io_of_one_file(mpi: Mpi, tool, tmp_path: Path, how: str) -> None:
+def test_mpi_io_of_one_file(mpi: Mpi, tool: Tool, tmp_path: Path, how: str) -> None:
     program = mpi.compile_c(tmp_path / "program", PROGRAMS / "ghost_io.c")
     shared = tmp_path / "shared"
     run_traced(mpi, tool, tmp_path, str(program), str(shared), how, "restart", ranks=2)
@@ -221,7 +222,7 @@ def test_mpi_io_of_one_file(mpi: Mpi, tool, tmp_path: Path, how: str) -> None:
             assert states == STRIPES[kind][rank], (rank, kind)
 
 
-def test_what_other_ranks_gave_or_get_is_kept(mpi: Mpi, tool, tmp_path: Path) -> None:
+def test_what_other_ranks_gave_or_get_is_kept(mpi: Mpi, tool: Tool, tmp_path: Path) -> None:
     """One rank writes and reads for all: it cannot know what becomes of a byte, though its copy is dead."""
     program = mpi.compile_c(tmp_path / "program", PROGRAMS / "ghost_collect.c")
     run_traced(mpi, tool, tmp_path, str(program), str(tmp_path / "all"))
