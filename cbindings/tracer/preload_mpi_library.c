@@ -173,8 +173,8 @@ const mpi_library *mpi_find(OrigFn real)
             static bool told;
             state = UNKNOWN;
             warn_once(&told,
-                      "this MPI library is not known (or linked statically): buffers of MPI "
-                      "calls are not marked; switch off its single-copy and RDMA transports");
+                      "MPI is linked statically, or a library that is not known: buffers of MPI "
+                      "calls are not marked, and what goes by RDMA or single copy is not seen");
         }
     }
     return state == KNOWN ? &the_library : NULL;

@@ -448,8 +448,8 @@ static bool pack(const mpi_library *mpi, const region *walked, word comm, bool w
         word from = walked->address + (word)(first * walked->extent);
         if (written)
             MESSAGE(TRACE_LOADS_ARE_WRITES, 1, 0);
-        done = mpi->Pack((const void *)from, (int)now, walked->type, scratch, bytes, &used,
-                         comm) == 0;
+        done =
+            mpi->Pack((const void *)from, (int)now, walked->type, scratch, bytes, &used, comm) == 0;
         if (written)
             MESSAGE(TRACE_LOADS_ARE_WRITES, 0, 0);
         else if (done)

@@ -139,13 +139,13 @@ int MPI_Mprobe(P5)
 
 int MPI_Mrecv(P5)
 {
-    set_status((int *)a5, bytes_of((word)*(int *)a4));
+    set_status((int *)a5, bytes_of((word) * (int *)a4));
     return 0;
 }
 
 int MPI_Imrecv(P5)
 {
-    return new_request(a5, bytes_of((word)*(int *)a4), 0);
+    return new_request(a5, bytes_of((word) * (int *)a4), 0);
 }
 
 /* ---- Completion: everything has always arrived ---- */

@@ -504,28 +504,72 @@ typedef struct {
 } family;
 
 static const family families[] = {
-#define RING(name) {#name, name, NULL, NULL}
-#define COLLECTIVE(name) {#name, NULL, name, NULL}
-#define OTHER(name) {#name, NULL, NULL, name}
-    RING(send_recv), RING(sendrecv), RING(isend_irecv_waitall), RING(ssend_waitany),
-    RING(bsend_waitsome), RING(rsend_test), RING(issend_testany), RING(irsend_testsome),
-    RING(ibsend_testall), RING(persistent), RING(persistent_ssend), RING(mprobe_mrecv),
-    RING(mprobe_imrecv), OTHER(bottom), OTHER(sendrecv_replace), OTHER(nobody), OTHER(cancelled),
+#define RING(name)                                                                                 \
+    {                                                                                              \
+#name, name, NULL, NULL                                                                    \
+    }
+#define COLLECTIVE(name)                                                                           \
+    {                                                                                              \
+#name, NULL, name, NULL                                                                    \
+    }
+#define OTHER(name)                                                                                \
+    {                                                                                              \
+#name, NULL, NULL, name                                                                    \
+    }
+    RING(send_recv),
+    RING(sendrecv),
+    RING(isend_irecv_waitall),
+    RING(ssend_waitany),
+    RING(bsend_waitsome),
+    RING(rsend_test),
+    RING(issend_testany),
+    RING(irsend_testsome),
+    RING(ibsend_testall),
+    RING(persistent),
+    RING(persistent_ssend),
+    RING(mprobe_mrecv),
+    RING(mprobe_imrecv),
+    OTHER(bottom),
+    OTHER(sendrecv_replace),
+    OTHER(nobody),
+    OTHER(cancelled),
 #if MPI_VERSION >= 4
-    RING(large_counts), OTHER(partitioned),
+    RING(large_counts),
+    OTHER(partitioned),
 #endif
 #ifdef HAVE_ISENDRECV
     RING(isendrecv),
 #endif
-    COLLECTIVE(bcast), COLLECTIVE(gather), COLLECTIVE(gather_in_place), COLLECTIVE(gatherv),
-    COLLECTIVE(scatter), COLLECTIVE(scatter_in_place), COLLECTIVE(scatterv), COLLECTIVE(allgather),
-    COLLECTIVE(allgather_in_place), COLLECTIVE(allgatherv), COLLECTIVE(alltoall),
-    COLLECTIVE(alltoall_in_place), COLLECTIVE(alltoallv), COLLECTIVE(alltoallw), COLLECTIVE(reduce),
-    COLLECTIVE(reduce_in_place), COLLECTIVE(allreduce), COLLECTIVE(allreduce_in_place),
-    COLLECTIVE(reduce_scatter), COLLECTIVE(reduce_scatter_block), COLLECTIVE(scan),
-    COLLECTIVE(exscan), COLLECTIVE(neighbor_allgather), COLLECTIVE(neighbor_allgatherv),
-    COLLECTIVE(neighbor_alltoall), COLLECTIVE(neighbor_alltoallv), COLLECTIVE(neighbor_alltoallw),
-    OTHER(window_put_get), OTHER(window_locked), OTHER(compare_and_swap),
+    COLLECTIVE(bcast),
+    COLLECTIVE(gather),
+    COLLECTIVE(gather_in_place),
+    COLLECTIVE(gatherv),
+    COLLECTIVE(scatter),
+    COLLECTIVE(scatter_in_place),
+    COLLECTIVE(scatterv),
+    COLLECTIVE(allgather),
+    COLLECTIVE(allgather_in_place),
+    COLLECTIVE(allgatherv),
+    COLLECTIVE(alltoall),
+    COLLECTIVE(alltoall_in_place),
+    COLLECTIVE(alltoallv),
+    COLLECTIVE(alltoallw),
+    COLLECTIVE(reduce),
+    COLLECTIVE(reduce_in_place),
+    COLLECTIVE(allreduce),
+    COLLECTIVE(allreduce_in_place),
+    COLLECTIVE(reduce_scatter),
+    COLLECTIVE(reduce_scatter_block),
+    COLLECTIVE(scan),
+    COLLECTIVE(exscan),
+    COLLECTIVE(neighbor_allgather),
+    COLLECTIVE(neighbor_allgatherv),
+    COLLECTIVE(neighbor_alltoall),
+    COLLECTIVE(neighbor_alltoallv),
+    COLLECTIVE(neighbor_alltoallw),
+    OTHER(window_put_get),
+    OTHER(window_locked),
+    OTHER(compare_and_swap),
 };
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 #define MOMENTS (MPI_VERSION >= 4 ? 3 : 2)

@@ -1,9 +1,9 @@
 /* ghost_io.c - a checkpoint that all ranks write into one file with MPI-IO, each its own stripes.
  *
- * Usage: mpiexec -n 2 ghost_io FILE write|write_all|write_at_all|iwrite_all [restart]. Rank r's 16 doubles are
- * stripes of 4, which take turns in the file. Afterwards 0 to 7 are read, 8 to 11 overwritten, the
- * rest is left alone. With "restart" the file is then read back the same way, as a restart, and the
- * same is done again.
+ * Usage: mpiexec -n 2 ghost_io FILE write|write_all|write_at_all|iwrite_all [restart]. Rank r's 16
+ * doubles are stripes of 4, which take turns in the file. Afterwards 0 to 7 are read, 8 to 11
+ * overwritten, the rest is left alone. With "restart" the file is then read back the same way, as a
+ * restart, and the same is done again.
  */
 #include "ghost_scr.h"
 
