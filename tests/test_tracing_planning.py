@@ -386,6 +386,25 @@ def test_irregular_masks_are_state_and_stay(tmp_path: Path) -> None:
     assert (outcome.kinds[0].map["app.c:1"].states == DEAD).sum() > 0
 
 
+def test_a_grid_with_its_coarser_levels_behind_it_has_a_rule_for_each(tmp_path: Path) -> None:
+    """As the residual of a multigrid program: one array of one axis, the finest level first."""
+    finest = np.full((EDGE, EDGE, EDGE), CRITICAL, np.uint8)
+    finest[0] = finest[:, 0] = finest[:, :, 0] = DEAD
+    cells = np.concatenate([finest.ravel(), np.full(500, DEAD, np.uint8)])
+    trace = TraceBuilder()
+    block = trace.block(0x10000, cells.size * 8, "make@app(app.c:1)")
+    file = trace.file(trace.generation(dataset="d"), "/p/d/f.0", cells.size * 8)
+    trace.source(file, 0, cells.size * 8, 0x10000, block)
+    add_states(trace, file, 0, cells, 8)
+    outcome = planned(tmp_path, trace)
+    (kind,) = outcome.kinds
+    (u,) = kind.variables
+    assert u.dropped == u.dead == 8 * int((cells == DEAD).sum())
+    assert [part.stop for part in u.parts][-1] == u.shape[0]
+    keep = kept_mask(outcome, kind.nbytes, tmp_path, "d/f.0", dataset="d")
+    assert (keep == np.repeat(cells == CRITICAL, 8)).all()
+
+
 def test_small_sections_stay(tmp_path: Path) -> None:
     trace = heat_trace(masks=(GHOSTED,))
     file = trace.file(trace.generation(dataset="ckpt.10"), "/p/ckpt.10/small.0", 4000)

@@ -229,7 +229,15 @@ def _regions(kind: TracedKind, variable: TracedVariable) -> list[str]:
     place = f", allocated in {' < '.join(variable.stack[:_FRAMES])}" if variable.stack else ""
     if variable.dropped == variable.nbytes:
         return [f"  {variable.name}: nothing of it is critical{place}"]
-    lines = describe(variable.name, kind.map[variable.name].critical, _REGIONS)
+    critical = kind.map[variable.name].critical
+    lines = []
+    for part in variable.parts:
+        shape = " x ".join(map(str, part.shape))
+        name = f"{variable.name}[{part.start}:{part.stop}] as {shape}: "
+        here = describe("", critical[part.start : part.stop].reshape(part.shape), _REGIONS)
+        lines += [f"{name}{', '.join(here) or 'nothing'}"]
+    if not variable.parts:
+        lines = describe(variable.name, critical, _REGIONS)
     return [f"  {variable.name}: critical is{place}", *(f"    {line}" for line in lines)]
 
 

@@ -27,6 +27,19 @@ _SMALL = f"fewer than {LEAST_BYTES} bytes"
 
 
 @dataclass(frozen=True)
+class Part:
+    """Elements of an array of one axis, from `start` on, that are an array of `shape` (C order)."""
+
+    start: int
+    shape: tuple[int, ...]
+
+    @property
+    def stop(self) -> int:
+        """Index behind its last element."""
+        return self.start + math.prod(self.shape)
+
+
+@dataclass(frozen=True)
 class ArrayStates:
     """A section as an array.
 
@@ -42,6 +55,8 @@ class ArrayStates:
         Bytes that could be dropped, but no rule describes them.
     why : str
         Why they are not dropped, or "".
+    parts : tuple of Part
+        If not empty: the array is one behind the other of these, and each has a rule of its own.
     """
 
     section: Section
@@ -51,6 +66,7 @@ class ArrayStates:
     drop: NDArray[np.bool_]
     unexplained: int
     why: str
+    parts: tuple[Part, ...] = ()
 
 
 def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | None) -> ArrayStates:
@@ -59,7 +75,8 @@ def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | N
     droppable = np.asarray(_elements(section, known.droppable).all(axis=1))
     moved = bool(_elements(section, known.moved).any())
     found, order = _shape(section, shape, droppable)
-    why = _objection(section, droppable.reshape(found, order=order), moved)
+    parts = _parts(droppable) if found == (section.size,) and len(section.pieces) == 1 else ()
+    why = _objection(section, droppable.reshape(found, order=order), moved, parts)
     unexplained = int(droppable.sum()) * section.dtype.itemsize if why and why != _SMALL else 0
     drop = np.zeros_like(droppable) if why else droppable
     return ArrayStates(
@@ -70,6 +87,7 @@ def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | N
         drop.reshape(found, order=order),
         unexplained,
         why,
+        () if why else parts,
     )
 
 
@@ -103,7 +121,22 @@ def _shape(
     return known if known is not None else (section.size,), section.order
 
 
-def _objection(section: Section, droppable: NDArray[np.bool_], moved: bool) -> str:
+def _parts(droppable: NDArray[np.bool_]) -> tuple[Part, ...]:
+    """Structure with a stretch of one kind before or behind it, as in grids of several levels."""
+    if _is_few_boxes(droppable):
+        return ()
+    changes = np.flatnonzero(droppable[1:] != droppable[:-1]) + 1
+    first, last = int(changes[0]), int(changes[-1])
+    for start, stop in ((0, last), (first, droppable.size)):
+        shape = infer_shape(~droppable[start:stop])
+        if shape is not None and _is_few_boxes(droppable[start:stop].reshape(shape)):
+            ends = [Part(0, (start,))] if start else []
+            ends += [Part(stop, (droppable.size - stop,))] if stop < droppable.size else []
+            return tuple(sorted([Part(start, shape), *ends], key=lambda part: part.start))
+    return ()
+
+
+def _objection(section: Section, droppable: NDArray[np.bool_], moved: bool, parts: tuple[Part, ...]) -> str:
     if not droppable.any():
         return ""
     if section.nbytes < LEAST_BYTES:
@@ -112,7 +145,7 @@ def _objection(section: Section, droppable: NDArray[np.bool_], moved: bool) -> s
         return f"in {len(section.pieces)} pieces"
     if moved:
         return "what is dead changes from checkpoint to checkpoint"
-    if not _is_few_boxes(droppable):
+    if not parts and not _is_few_boxes(droppable):
         return "no simple rule describes them"
     return ""
 
