@@ -249,10 +249,12 @@ def _lines(made: Made) -> list[str]:
     outcome = made.outcome
     files = sum(kind.files + kind.others for kind in outcome.kinds)
     total = sum(kind.files * kind.nbytes for kind in outcome.kinds)
-    dropped = sum(kind.files * each.dropped for kind in outcome.kinds for each in kind.variables)
+    # Files that ranks may share are stored whole.
+    packed = [kind for kind in outcome.kinds if kind.names_rank or made.ranks == 1]
+    dropped = sum(kind.files * each.dropped for kind in packed for each in kind.variables)
     unexplained = sum(kind.files * each.unexplained for kind in outcome.kinds for each in kind.variables)
     lines = [
-        f"a checkpoint: {files} files, {total} bytes, of which {dropped} are dropped "
+        f"a checkpoint: {files} file{'s' if files != 1 else ''}, {total} bytes, of which {dropped} are dropped "
         f"({100 * dropped / total if total else 0:.1f} %)",
         f"undecided (never touched until the trace ended): {outcome.undecided} bytes; "
         f"uncritical without a simple rule, and kept: {unexplained} bytes",

@@ -19,8 +19,9 @@ from .sections import LEAST_BYTES, Section
 from .shapes import infer_shape
 from .uniting import ByteStates
 
-FEW_BOXES, FEW_RUNS = 32, 4
-"""A rule has at most as many boxes; of one axis, where any mask is a list of runs, far fewer."""
+FEW_BOXES, FEW_GUESSED, FEW_RUNS = 32, 8, 4
+"""A rule has at most as many boxes: in a shape that is known, in one that was found to suit the mask, and of
+one axis, where any mask is a list of runs."""
 MOST_PIECES = 256
 """Sections in more pieces are kept whole: a plan lists every piece."""
 _SMALL = f"fewer than {LEAST_BYTES} bytes"
@@ -116,7 +117,11 @@ def _shape(
         return known, section.order
     if droppable.any() and not droppable.all() and not _is_few_boxes(droppable):
         inferred = infer_shape(~droppable)
-        if inferred is not None and math.prod(inferred) == section.size:
+        if (
+            inferred is not None
+            and math.prod(inferred) == section.size
+            and _is_few_boxes(droppable.reshape(inferred), FEW_GUESSED)
+        ):
             return inferred, "C"
     return known if known is not None else (section.size,), section.order
 
@@ -129,7 +134,7 @@ def _parts(droppable: NDArray[np.bool_]) -> tuple[Part, ...]:
     first, last = int(changes[0]), int(changes[-1])
     for start, stop in ((0, last), (first, droppable.size)):
         shape = infer_shape(~droppable[start:stop])
-        if shape is not None and _is_few_boxes(droppable[start:stop].reshape(shape)):
+        if shape is not None and _is_few_boxes(droppable[start:stop].reshape(shape), FEW_GUESSED):
             ends = [Part(0, (start,))] if start else []
             ends += [Part(stop, (droppable.size - stop,))] if stop < droppable.size else []
             return tuple(sorted([Part(start, shape), *ends], key=lambda part: part.start))
@@ -150,7 +155,7 @@ def _objection(section: Section, droppable: NDArray[np.bool_], moved: bool, part
     return ""
 
 
-def _is_few_boxes(mask: NDArray[np.bool_]) -> bool:
+def _is_few_boxes(mask: NDArray[np.bool_], most: int = FEW_BOXES) -> bool:
     """Whether the mask, or what it leaves, is a few boxes; scattered runs are state, not structure."""
-    few = FEW_BOXES if sum(length > 1 for length in mask.shape) > 1 else FEW_RUNS
+    few = most if sum(length > 1 for length in mask.shape) > 1 else FEW_RUNS
     return any(regions.boxes(one, few) is not None for one in (~mask, mask))
