@@ -144,6 +144,13 @@ UInt code_gathered(copy_code *code, const value *bytes)
 
 /* ---- Calls ---- */
 
+IRExpr *code_computed(copy_code *code, IRType type, IRExpr *expression)
+{
+    IRTemp temp = newIRTemp(code->out->tyenv, type);
+    addStmtToIRSB(code->out, IRStmt_WrTmp(temp, expression));
+    return IRExpr_RdTmp(temp);
+}
+
 static IRDirty *call_of(const HChar *name, void *function, IRExpr **args)
 {
     Int count = 0;

@@ -40,6 +40,8 @@ value code_registers(IRType type, Int offset);
 /* The slot where these bytes stand one after the other; they are moved there if need be. */
 UInt code_gathered(copy_code *code, const value *bytes);
 
+/* A temporary of the tool's own. */
+IRExpr *code_computed(copy_code *code, IRType type, IRExpr *expression);
 /* guard: NULL, or a bit on which the call depends. */
 void code_call(copy_code *code, IRExpr *guard, const HChar *name, void *function, IRExpr **args);
 IRExpr *code_call_for_word(copy_code *code, const HChar *name, void *function, IRExpr **args);

@@ -464,9 +464,7 @@ static Bool shift(IROp operation, const value *from, const value *amount, value 
     return True;
 }
 
-typedef enum { LOGIC_NONE, LOGIC_AND, LOGIC_OR, LOGIC_XOR } logic_kind;
-
-static logic_kind logic_of(IROp operation)
+logic_kind logic_of(IROp operation)
 {
     switch (operation) {
     case Iop_And8:

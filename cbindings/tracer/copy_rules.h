@@ -43,6 +43,9 @@ typedef enum { SHIFT_NONE, SHIFT_LEFT, SHIFT_RIGHT, SHIFT_RIGHT_SIGNED } shift_k
 /* How an operation shifts, in lanes of so many bytes. */
 shift_kind shift_of(IROp operation, UInt *lane);
 
+typedef enum { LOGIC_NONE, LOGIC_AND, LOGIC_OR, LOGIC_XOR } logic_kind;
+logic_kind logic_of(IROp operation);
+
 /* Result of an operation; used[k] gets the bytes of operand k that it does not merely copy, one bit
  * a byte. An operation that no rule describes uses all of them. */
 value value_of_operation(IROp operation, IRType type, const value *operands, UInt count,

@@ -2,13 +2,15 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What the block does to values is in copy_rules.c, what is known of them in copy_code.c, and what
- * happens when the block runs in slots.c. Tests: tests/tracer/test_tracer_copies.py.
+ * What operations do to values is in copy_operations.c and copy_rules.c, what is known of them in
+ * copy_code.c, and what happens when the block runs in slots.c. Tests:
+ * tests/tracer/test_tracer_copies.py.
  */
 #include "instrument.h"
-#include "copy_code.h"
+#include "copy_operations.h"
 #include "registers.h"
 #include "slots.h"
+#include "stack_frames.h"
 
 #include <pub_tool_machine.h>
 
@@ -32,13 +34,6 @@ static void call3(copy_code *code, IRExpr *guard, const HChar *name, void *funct
 #define CALL3(code, guard, function, a, b, c)                                                      \
     call3(code, guard, #function, (void *)function, a, b, c)
 
-static IRExpr *computed_by(copy_code *code, IRType type, IRExpr *expression)
-{
-    IRTemp temp = newIRTemp(code->out->tyenv, type);
-    addStmtToIRSB(code->out, IRStmt_WrTmp(temp, expression));
-    return IRExpr_RdTmp(temp);
-}
-
 static void use_memory(copy_code *code, IRExpr *guard, IRExpr *address, UInt bytes)
 {
     CALL2(code, guard, slots_use_memory_call, address, WORD(bytes));
@@ -52,7 +47,7 @@ static void store_computed(copy_code *code, IRExpr *guard, IRExpr *address, UInt
 /* The slot of an element of a circular array of registers, as a word at run time. */
 static IRExpr *element_slot(copy_code *code, const IRRegArray *array, IRExpr *index, Int bias)
 {
-    IRExpr *wide = computed_by(code, Ity_I64, IRExpr_Unop(Iop_32Uto64, index));
+    IRExpr *wide = code_computed(code, Ity_I64, IRExpr_Unop(Iop_32Uto64, index));
     IRExpr **args = mkIRExprVec_3(wide, WORD(SLOTS_PACK(array->base, array->nElems)),
                                   WORD(SLOTS_PACK(type_bytes(array->elemTy), (UInt)bias)));
     return code_call_for_word(code, "slots_of_element_call", (void *)slots_of_element_call, args);
@@ -105,75 +100,6 @@ static value choice(copy_code *code, IRType type, IRExpr *condition, IRExpr *if_
     return made;
 }
 
-/* Lanes of four bytes chosen by the lanes of a second operand, which is used. */
-static value permute_lanes(copy_code *code, IRExpr *from, IRExpr *control)
-{
-    value bytes = code_value(code, from);
-    code_use_atom(code, control);
-    UInt there = code_gathered(code, &bytes);
-    value made = code_fresh(code, Ity_V256);
-    IRExpr *words[4];
-    static const IROp part[] = {Iop_V256to64_0, Iop_V256to64_1, Iop_V256to64_2, Iop_V256to64_3};
-    for (UInt k = 0; k < 4; k++)
-        words[k] = computed_by(code, Ity_I64, IRExpr_Unop(part[k], control));
-    code_call(code, NULL, "slots_permute_lanes_call", (void *)slots_permute_lanes_call,
-              mkIRExprVec_5(WORD(SLOTS_PACK(made.byte[0], there)), words[0], words[1], words[2],
-                            words[3]));
-    return made;
-}
-
-/* Bytes chosen by the bytes of a second operand, which is used. */
-static value permute(copy_code *code, IRExpr *from, IRExpr *control)
-{
-    value bytes = code_value(code, from);
-    code_use_atom(code, control);
-    UInt there = code_gathered(code, &bytes);
-    value made = code_fresh(code, Ity_V128);
-    IRExpr *low = computed_by(code, Ity_I64, IRExpr_Unop(Iop_V128to64, control));
-    IRExpr *high = computed_by(code, Ity_I64, IRExpr_Unop(Iop_V128HIto64, control));
-    CALL3(code, NULL, slots_permute_call, WORD(SLOTS_PACK(made.byte[0], there)), low, high);
-    return made;
-}
-
-/* A shift by a number of bits that is only known when it happens; the number is used. */
-static value shift_by(copy_code *code, IRType type, shift_kind kind, IRExpr *from, IRExpr *bits)
-{
-    value bytes = code_value(code, from);
-    code_use_atom(code, bits);
-    UInt there = code_gathered(code, &bytes);
-    value made = code_fresh(code, type);
-    CALL3(code, NULL, slots_shift_call, WORD(SLOTS_PACK(made.byte[0], there)),
-          WORD(SLOTS_PACK(kind, made.bytes)),
-          computed_by(code, Ity_I64, IRExpr_Unop(Iop_8Uto64, bits)));
-    return made;
-}
-
-static Bool is_shift_of_word(IROp op, IRType type, shift_kind *kind)
-{
-    UInt lane;
-    *kind = shift_of(op, &lane);
-    return *kind != SHIFT_NONE && lane == type_bytes(type) && lane <= 8;
-}
-
-static value operation(copy_code *code, IRType type, IROp op, IRExpr *const *atoms, UInt count)
-{
-    if (op == Iop_Perm8x16 || op == Iop_PermOrZero8x16)
-        return permute(code, atoms[0], atoms[1]);
-    if (op == Iop_Perm32x8)
-        return permute_lanes(code, atoms[0], atoms[1]);
-    shift_kind kind;
-    if (count == 2 && atoms[1]->tag == Iex_RdTmp && is_shift_of_word(op, type, &kind))
-        return shift_by(code, type, kind, atoms[0], atoms[1]);
-    value operands[OPERANDS];
-    UInt used[OPERANDS];
-    for (UInt k = 0; k < count; k++)
-        operands[k] = code_value(code, atoms[k]);
-    value made = value_of_operation(op, type, operands, count, used);
-    for (UInt k = 0; k < count; k++)
-        code_use(code, &operands[k], used[k]);
-    return made;
-}
-
 /* The operands of an operation, or the arguments of a call; their number. */
 static UInt operands_of(const IRExpr *read, IROp *op, IRExpr *atoms[OPERANDS])
 {
@@ -217,7 +143,7 @@ static value evaluate(copy_code *code, IRTemp temp, IRType type, IRExpr *read)
         return code_remember(code, type, operands, count);
     }
     if (count)
-        return operation(code, type, op, atoms, count);
+        return code_operation(code, type, op, atoms, count);
     switch (read->tag) {
     case Iex_Get:
         return registers_carry(read->Iex.Get.offset) ? code_registers(type, read->Iex.Get.offset)
@@ -412,7 +338,7 @@ static void follow_end(copy_code *code)
     code_use_atom(code, code->in->next);
     if (code->in->jumpkind == Ijk_ClientReq) {
         enum { REQUEST_BYTES = 6 * 8 }; /* the request and its five arguments */
-        IRExpr *at = computed_by(code, Ity_I64, IRExpr_Get(registers_request(), Ity_I64));
+        IRExpr *at = code_computed(code, Ity_I64, IRExpr_Get(registers_request(), Ity_I64));
         use_memory(code, NULL, at, REQUEST_BYTES);
     }
     for (const Int *lost = registers_lost_by(code->in->jumpkind); *lost >= 0; lost++)
@@ -421,10 +347,12 @@ static void follow_end(copy_code *code)
 
 IRSB *instrument_copies(IRSB *block, const VexGuestLayout *layout)
 {
-    static copy_code code; /* keeps its memory */
+    static copy_code code; /* these keep their memory */
+    static stack_frames frames;
     tl_assert(layout->total_sizeB <= SLOT_REGISTERS);
     IRSB *out = deepCopyIRSBExceptStmts(block);
     copy_code_begin(&code, block, out);
+    stack_frames_begin(&frames, block, layout);
     Int k = 0;
     for (; k < block->stmts_used && block->stmts[k]->tag != Ist_IMark; k++)
         addStmtToIRSB(out, block->stmts[k]); /* Valgrind's own */
@@ -432,6 +360,9 @@ IRSB *instrument_copies(IRSB *block, const VexGuestLayout *layout)
     for (; k < block->stmts_used; k++) {
         code.now = (UInt)k;
         follow(&code, block->stmts[k]);
+        UInt frame = stack_frames_made(&frames, block->stmts[k]);
+        if (frame)
+            CALL2(&code, NULL, slots_new_frame_call, block->stmts[k]->Ist.Put.data, WORD(frame));
         addStmtToIRSB(out, block->stmts[k]);
     }
     follow_end(&code);

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "slots.h"
-#include "copy_rules.h"
 #include "instrument.h"
 #include "origins.h"
 #include "watch.h"
@@ -113,24 +112,6 @@ VG_REGPARM(3) void slots_spread_from_call(UWord to, UWord from, UWord bytes)
         slots[to + k] = origin;
 }
 
-VG_REGPARM(3) void slots_shift_call(UWord pack, UWord kind, UWord bits)
-{
-    UWord to = pack >> 32, from = (UInt)pack, bytes = (UInt)kind, by = bits / 8;
-    if (bits % 8 != 0 || by >= bytes) {
-        slots_use(slots + from, (UInt)bytes);
-        slots_compute_call(to, bytes);
-    } else if (kind >> 32 == SHIFT_LEFT) {
-        slots_move_call(to + by, from, bytes - by);
-        slots_compute_call(to, by);
-    } else {
-        slots_move_call(to, from + by, bytes - by);
-        if (kind >> 32 == SHIFT_RIGHT_SIGNED)
-            slots_spread_from_call(to + bytes - by, from + bytes - 1, by);
-        else
-            slots_compute_call(to + bytes - by, by);
-    }
-}
-
 VG_REGPARM(2) void slots_compute_call(UWord slot, UWord bytes)
 {
     for (UWord k = 0; k < bytes; k++)
@@ -142,31 +123,6 @@ VG_REGPARM(3) UWord slots_of_element_call(UWord index, UWord array, UWord elemen
     UInt elements = (UInt)array, bytes = (UInt)(element >> 32);
     UInt bias = (UInt)element; /* wraps as the index does: elements is a power of two */
     return (array >> 32) + (UWord)(((UInt)index + bias) % elements) * bytes;
-}
-
-VG_REGPARM(3) void slots_permute_call(UWord pack, ULong control_low, ULong control_high)
-{
-    UWord to = pack >> 32, from = (UInt)pack;
-    ULong chosen[16];
-    for (UInt k = 0; k < 16; k++) {
-        ULong control = (k < 8 ? control_low : control_high) >> (8 * (k % 8));
-        chosen[k] = control & 0x80 ? ORIGIN_NONE : slots[from + (control & 15)];
-    }
-    for (UInt k = 0; k < 16; k++)
-        slots[to + k] = chosen[k];
-}
-
-VG_REGPARM(3)
-void slots_permute_lanes_call(UWord pack, ULong control_0, ULong control_1, ULong control_2,
-                              ULong control_3)
-{
-    enum { LANES = 8, LANE = 4 };
-    UWord to = pack >> 32, from = (UInt)pack;
-    ULong controls[] = {control_0, control_1, control_2, control_3};
-    for (UInt k = 0; k < LANES; k++) {
-        ULong lane = controls[k / 2] >> (32 * (k % 2)) & (LANES - 1);
-        slots_move_call(to + k * LANE, from + lane * LANE, LANE);
-    }
 }
 
 /* ---- Memory ---- */
@@ -218,4 +174,9 @@ VG_REGPARM(3) void slots_store_call(Addr address, UWord slot, UWord pack)
 VG_REGPARM(2) void slots_store_computed_call(Addr address, UWord pack)
 {
     origins_overwrite(address + (pack >> 32), (UInt)pack, ORIGIN_DERIVED);
+}
+
+VG_REGPARM(2) void slots_new_frame_call(Addr address, UWord bytes)
+{
+    origins_forget(address, bytes);
 }

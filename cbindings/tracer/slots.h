@@ -47,6 +47,7 @@ VG_REGPARM(3) void slots_shift_call(UWord pack, UWord kind, UWord bits);
 VG_REGPARM(2) void slots_compute_call(UWord slot, UWord bytes);
 VG_REGPARM(2) void slots_use_call(UWord slot, UWord bytes);
 VG_REGPARM(2) void slots_use_memory_call(Addr address, UWord bytes);
+VG_REGPARM(2) void slots_new_frame_call(Addr address, UWord bytes);
 /* A circular array of registers. array: first slot, elements; element: bytes, bias + 2^31. */
 VG_REGPARM(3) UWord slots_of_element_call(UWord index, UWord array, UWord element);
 /* Sixteen bytes chosen by the bytes of control, as Iop_PermOrZero8x16 has it. pack: to, from. */
@@ -55,5 +56,17 @@ VG_REGPARM(3) void slots_permute_call(UWord pack, ULong control_low, ULong contr
 VG_REGPARM(3)
 void slots_permute_lanes_call(UWord pack, ULong control_0, ULong control_1, ULong control_2,
                               ULong control_3);
+
+/* And, or, exclusive or, of at most 16 bytes, with their values. pack: to, left; right_and_kind:
+ * right, logic_kind << 16 | bytes. */
+VG_REGPARM(3)
+void slots_logic_call(UWord pack, UWord right_and_kind, ULong left_low, ULong left_high,
+                      ULong right_low, ULong right_high);
+/* Lanes narrowed to half, with saturation: the lower eight bytes from right, the upper from left.
+ */
+enum { NARROW_LANE = 15, NARROW_TO_SIGNED = 16 }; /* kind: bytes of a lane | flag */
+VG_REGPARM(3)
+void slots_narrow_call(UWord pack, UWord right_and_kind, ULong left_low, ULong left_high,
+                       ULong right_low, ULong right_high);
 
 #endif

@@ -1,39 +1,38 @@
-/* copies_driver.c - writes one checkpoint through SCR, or restarts from it, around a test's functions.
+/* copies_driver.c - writes one checkpoint through SCR, or restarts from it, around a test's
+ * functions.
  *
- * The test brings prepare (before the checkpoint), write_checkpoint (within the bracket) and go_on
- * (after it); with the argument "restart", read_checkpoint and go_on.
+ * The test brings prepare (before the checkpoint), write_parts (within the bracket), go_on (after
+ * it), and with the argument "restart" read_parts. Each part is a file of its own.
  */
+#include "copies.h"
+
 #include <mpi.h>
 #include <scr.h>
 
-#include <stdio.h>
-#include <string.h>
+void read_parts(void) __attribute__((weak));
 
-void prepare(void);
-void write_checkpoint(const char *path);
-void read_checkpoint(const char *path) __attribute__((weak));
-void go_on(void);
+void part_path(const char *name, char *path)
+{
+    SCR_Route_file(name, path);
+}
 
 static int restart(void)
 {
     int have = 0;
-    char dataset[SCR_MAX_FILENAME], path[SCR_MAX_FILENAME];
+    char dataset[SCR_MAX_FILENAME];
     SCR_Have_restart(&have, dataset);
     if (!have)
         return 1;
     SCR_Start_restart(dataset);
-    SCR_Route_file("state", path);
-    read_checkpoint(path);
+    read_parts();
     SCR_Complete_restart(1);
     return 0;
 }
 
 static void checkpoint(void)
 {
-    char path[SCR_MAX_FILENAME];
     SCR_Start_output("ckpt", SCR_FLAG_CHECKPOINT);
-    SCR_Route_file("state", path);
-    write_checkpoint(path);
+    write_parts();
     SCR_Complete_output(1);
 }
 
