@@ -7,6 +7,7 @@ size, never a guess. Imports pyelftools, NumPy and ``_dwarf_expressions``. Sourc
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarf_expr import DWARFExprParser
+from elftools.dwarf.dwarfinfo import DWARFInfo
 
 from ._dwarf_expressions import Snapshot, UnknownValueError, evaluate
 
@@ -38,6 +40,9 @@ _FORTRAN = {0x07, 0x08, 0x0E, 0x22, 0x23, 0x2D}
 # DWARF 5, table 7.11
 _BOOLEAN, _COMPLEX, _FLOAT, _SIGNED, _SIGNED_CHAR, _UNSIGNED, _UNSIGNED_CHAR, _UTF = 2, 3, 4, 5, 6, 7, 8, 0x10
 _COLUMN_MAJOR = 1
+# pyelftools calls an attribute by the name of DWARF 2 or by that of DWARF 3 and later.
+BYTE_STRIDE = ("DW_AT_byte_stride", "DW_AT_stride")
+_BIT_STRIDE = ("DW_AT_bit_stride", "DW_AT_stride_size")
 _MAX_FIELDS = 4096
 
 
@@ -111,7 +116,7 @@ class TypeReader:
         """Form of a type as :meth:`type_of` gives it; None if its size is not fixed."""
         if die is None:
             return None
-        key = (id(die.dwarfinfo), die.offset)
+        key = (id(die.stream), die.offset)  # units of types may stand in a section of their own
         if key not in self._forms:
             self._forms[key] = None  # a class that holds itself is damage
             self._forms[key] = self._form(die)
@@ -237,11 +242,14 @@ class TypeReader:
         element = self.form(self.type_of(die))
         if element is None or "DW_AT_data_location" in die.attributes:
             return None
-        if "DW_AT_byte_stride" in die.attributes or "DW_AT_bit_stride" in die.attributes:
+        if any(name in die.attributes for name in (*BYTE_STRIDE, *_BIT_STRIDE)):
             return None
         axes = self.bounds(die)
         extents = [axis.extent for axis in axes]
-        if not axes or None in extents:
+        strided = [
+            child for child in die.iter_children() if any(name in child.attributes for name in BYTE_STRIDE)
+        ]
+        if not axes or None in extents or strided:
             return None
         shape = tuple(extent for extent in extents if extent is not None)
         order = self.order(die) if len(shape) > 1 else ("F" if is_fortran(die) else "C")
@@ -355,16 +363,40 @@ def _signed_constant(die: DIE) -> int:
 
 
 def _referred(die: DIE, attribute: str) -> DIE | None:
-    """The DIE an attribute refers to, a declaration elsewhere defined by its type unit included."""
-    if attribute not in die.attributes:
-        return None
+    """The DIE an attribute refers to; a declaration is followed to the type unit that defines it."""
     try:
-        found = die.get_DIE_from_attribute(attribute)
-        if "DW_AT_signature" in found.attributes:
-            found = found.get_DIE_from_attribute("DW_AT_signature")
+        for _ in range(2):
+            given = die.attributes.get(attribute)
+            if given is None:
+                return None
+            if given.form == "DW_FORM_ref_sig8":
+                die = _signed_type(die.dwarfinfo, given.raw_value)
+            else:
+                die = die.get_DIE_from_attribute(attribute)
+            attribute = "DW_AT_signature"
+            if attribute not in die.attributes:
+                break
     except (ELFError, KeyError, NotImplementedError, ValueError) as error:
         raise UnknownTypeError(str(error)) from error
-    return found
+    return die
+
+
+def _signed_type(dwarf: DWARFInfo, signature: int) -> DIE:
+    """The type of a signature; KeyError if there is none. DWARF 5 has type units among the others."""
+    if dwarf.debug_types_sec is not None:
+        return dwarf.get_DIE_by_sig8(signature)
+    offset, within = _type_units(dwarf)[signature]
+    return dwarf.get_DIE_from_refaddr(offset + within)
+
+
+@functools.lru_cache(maxsize=4)
+def _type_units(dwarf: DWARFInfo) -> dict[int, tuple[int, int]]:
+    """Offset of the unit, and of the type within it, by signature."""
+    return {
+        int(unit.header["type_signature"]): (unit.cu_offset, int(unit.header["type_offset"]))
+        for unit in dwarf.iter_CUs()
+        if unit.header.get("unit_type") == "DW_UT_type"
+    }
 
 
 class UnknownTypeError(Exception):

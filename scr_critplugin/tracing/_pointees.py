@@ -14,7 +14,17 @@ import numpy as np
 from elftools.dwarf.die import DIE
 
 from ._dwarf_expressions import Snapshot, UnknownValueError
-from ._dwarf_types import CLASSES, POINTERS, Form, Member, Order, TypeReader, is_fortran, is_reserved
+from ._dwarf_types import (
+    BYTE_STRIDE,
+    CLASSES,
+    POINTERS,
+    Form,
+    Member,
+    Order,
+    TypeReader,
+    is_fortran,
+    is_reserved,
+)
 
 _WORD = 8
 # First and last pointer of a contiguous container: libstdc++'s and libc++'s names.
@@ -133,9 +143,9 @@ class _Search:
             return False
         expected = dtype.itemsize
         for child, extent in zip(subranges, shape, strict=True):
-            if "DW_AT_byte_stride" in child.attributes:
-                stride = self.types.value(child, "DW_AT_byte_stride", self.snapshot, at)
-                if stride != expected and extent > 1:
+            for attribute in BYTE_STRIDE:
+                stride = self.types.value(child, attribute, self.snapshot, at)
+                if attribute in child.attributes and stride != expected and extent > 1:
                     return False
             expected *= extent
         return True
@@ -161,8 +171,12 @@ class _Search:
     def _member(self, die: DIE, name: str, offset: int, depth: int) -> Pointee | None:
         pointers = dict(self._pointers(die, 0, depth))
         for first, last in _VECTOR_ENDS.items():
-            if first in pointers and last in pointers and pointers[first][0] == offset:
-                return self._vector(pointers[first][1], name, pointers[last][0] - offset)
+            if first in pointers and last in pointers:
+                start, pointer = pointers[first]
+                if offset == start:
+                    return self._vector(pointer, name, pointers[last][0] - offset)
+                if any(at == offset and key != first for key, (at, _) in pointers.items()):
+                    return None  # the end of a vector points at none of its blocks
         joint = "%" if is_fortran(die) else "."
         for member in self.types.members(die) or ():
             size = self.types.size(member.type)

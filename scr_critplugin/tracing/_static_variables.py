@@ -19,7 +19,7 @@ from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from numpy.typing import NDArray
 
-from ._dwarf_types import CLASSES, TypeReader, constant, is_expression, name_of
+from ._dwarf_types import CLASSES, TypeReader, UnknownTypeError, constant, is_expression, name_of
 
 _OP_ADDR, _OP_ADDRX = 0x03, 0xA1
 _LONGEST_EXPRESSION = 24  # an address and an offset of up to 10 bytes, and some to spare
@@ -70,7 +70,7 @@ def static_variables(dwarf: DWARFInfo, types: TypeReader, lowest: int, highest: 
         start, end = unit.cu_offset, unit.cu_offset + unit.size
         if walk.has_mark(start, end):
             top = unit.get_top_DIE()
-            yield from walk.below(top, end, PurePosixPath(name_of(top)).name)
+            yield from walk.below(top, end)
 
 
 def _whole(stream: Any) -> bytes:
@@ -115,7 +115,7 @@ class _Walk:
         at = bisect.bisect_left(self.marks, start)
         return at < len(self.marks) and self.marks[at] < end
 
-    def below(self, parent: DIE, end: int, unit: str) -> Iterator[Declared]:
+    def below(self, parent: DIE, end: int) -> Iterator[Declared]:
         for child in parent.iter_children():
             if not self.has_mark(child.offset, end):
                 return
@@ -126,12 +126,12 @@ class _Walk:
                     local = sibling.form != "DW_FORM_ref_addr"
                     child_end = int(sibling.value) + (child.cu.cu_offset if local else 0)
                 if child.tag == "DW_TAG_common_block" or self.has_mark(child.offset, child_end):
-                    yield from self._common(child, unit)
-                    yield from self.below(child, child_end, unit)
+                    yield from self._common(child)
+                    yield from self.below(child, child_end)
             elif child.tag in ("DW_TAG_variable", "DW_TAG_member"):
-                yield from self._variable(child, self._address(child), unit)
+                yield from self._variable(child, self._address(child))
 
-    def _common(self, block: DIE, unit: str) -> Iterator[Declared]:
+    def _common(self, block: DIE) -> Iterator[Declared]:
         """Members of a COMMON block that is located as a whole; others are located as variables are."""
         start = self._address(block) if block.tag == "DW_TAG_common_block" else None
         if start is None:
@@ -139,7 +139,7 @@ class _Walk:
         for child in block.iter_children():
             offset = constant(child, "DW_AT_data_member_location")
             if child.tag in ("DW_TAG_variable", "DW_TAG_member") and offset is not None:
-                yield from self._variable(child, start + offset, unit)
+                yield from self._variable(child, start + offset)
 
     def _address(self, die: DIE) -> int | None:
         """Fixed address of a variable, or None."""
@@ -164,16 +164,21 @@ class _Walk:
             address += int(operation.args[0])
         return address if self.lowest <= address < self.highest else None
 
-    def _variable(self, die: DIE, address: int | None, unit: str) -> Iterator[Declared]:
+    def _variable(self, die: DIE, address: int | None) -> Iterator[Declared]:
         if address is None:
             return
         chain = list(_origins(die))
         name = next((name_of(one) for one in chain if name_of(one)), "")
         typed = next((one for one in chain if "DW_AT_type" in one.attributes), None)
-        type_ = None if typed is None else self.types.type_of(typed)
+        try:
+            type_ = None if typed is None else self.types.type_of(typed)
+        except UnknownTypeError:
+            return
         if not name or type_ is None:
             return
         outer, inner = _scopes(chain[-1])
+        # Link-time optimisation makes units of its own; the first declaration knows its source file.
+        unit = PurePosixPath(name_of(chain[-1].cu.get_top_DIE())).name
         is_external = any("DW_AT_external" in one.attributes for one in chain)
         yield Declared(address, name, outer, inner, unit, is_external, type_)
 
@@ -195,11 +200,13 @@ def _scopes(die: DIE) -> tuple[tuple[str, ...], tuple[str, ...]]:
     outer: list[str] = []
     inner: list[str] = []
     parent = die.get_parent()
+    if parent is not None and parent.tag == "DW_TAG_common_block":
+        return (), (name_of(parent),)  # the same block in any procedure
     while parent is not None and parent.tag in _SCOPES:
         declared = list(_origins(parent))[-1]
         name = name_of(declared)
         is_inline = parent.tag == "DW_TAG_namespace" and "DW_AT_export_symbols" in parent.attributes
-        if parent.tag in _FUNCTIONS or parent.tag == "DW_TAG_common_block":
+        if parent.tag in _FUNCTIONS:
             inner.append(name)
             inner += outer  # a class within a function is local, too
             outer = []
