@@ -260,6 +260,25 @@ def test_parts_of_a_shared_file_are_united_by_offset(tmp_path: Path) -> None:
     assert any("several ranks may share it" in text for text in outcome.warnings)
 
 
+def test_interleaved_parts_of_one_static_array_are_the_file_s_array(tmp_path: Path) -> None:
+    """Every rank writes its columns of every row, from an array that lies at the same address on all."""
+    rows, columns = 40, 256
+    traces = []
+    for rank in range(2):
+        trace = TraceBuilder(rank=rank, ranks=2)
+        block = trace.block(0x1000, rows * columns, "make@app(app.c:5)")
+        file = trace.file(trace.generation(dataset="d"), "/p/d/all", rows * 2 * columns)
+        for row in range(rows):
+            start = (2 * row + rank) * columns
+            trace.source(file, start, columns, 0x1000 + row * columns, block)
+            trace.state(file, start, 64, DEAD, WRITTEN)
+            trace.state(file, start + 64, columns - 64, CRITICAL, READ)
+        traces.append(trace)
+    (kind,) = planned(tmp_path, *traces).kinds
+    (u,) = kind.variables
+    assert (u.nbytes, u.dropped) == (2 * rows * columns, 2 * rows * 64)
+
+
 def test_what_any_rank_calls_critical_in_a_shared_file_is_critical(tmp_path: Path) -> None:
     own = np.array([CRITICAL] * 2000 + [DEAD] * 3000)
     outcome = planned(tmp_path, shared_file(0, own, also=(7000, 3000, CRITICAL, READ)), shared_file(1, own))
@@ -384,6 +403,25 @@ def test_irregular_masks_are_state_and_stay(tmp_path: Path) -> None:
     assert (u.dropped, u.unexplained) == (0, 8 * int(random.sum()))
     assert outcome.plan.facts["unexplained_bytes"] == str(8 * int(random.sum()))
     assert (outcome.kinds[0].map["app.c:1"].states == DEAD).sum() > 0
+
+
+def test_a_grid_with_its_coarser_levels_behind_it_has_a_rule_for_each(tmp_path: Path) -> None:
+    """As the residual of a multigrid program: one array of one axis, the finest level first."""
+    finest = np.full((EDGE, EDGE, EDGE), CRITICAL, np.uint8)
+    finest[0] = finest[:, 0] = finest[:, :, 0] = DEAD
+    cells = np.concatenate([finest.ravel(), np.full(500, DEAD, np.uint8)])
+    trace = TraceBuilder()
+    block = trace.block(0x10000, cells.size * 8, "make@app(app.c:1)")
+    file = trace.file(trace.generation(dataset="d"), "/p/d/f.0", cells.size * 8)
+    trace.source(file, 0, cells.size * 8, 0x10000, block)
+    add_states(trace, file, 0, cells, 8)
+    outcome = planned(tmp_path, trace)
+    (kind,) = outcome.kinds
+    (u,) = kind.variables
+    assert u.dropped == u.dead == 8 * int((cells == DEAD).sum())
+    assert [part.stop for part in u.parts][-1] == u.shape[0]
+    keep = kept_mask(outcome, kind.nbytes, tmp_path, "d/f.0", dataset="d")
+    assert (keep == np.repeat(cells == CRITICAL, 8)).all()
 
 
 def test_small_sections_stay(tmp_path: Path) -> None:

@@ -229,7 +229,15 @@ def _regions(kind: TracedKind, variable: TracedVariable) -> list[str]:
     place = f", allocated in {' < '.join(variable.stack[:_FRAMES])}" if variable.stack else ""
     if variable.dropped == variable.nbytes:
         return [f"  {variable.name}: nothing of it is critical{place}"]
-    lines = describe(variable.name, kind.map[variable.name].critical, _REGIONS)
+    critical = kind.map[variable.name].critical
+    lines = []
+    for part in variable.parts:
+        shape = " x ".join(map(str, part.shape))
+        name = f"{variable.name}[{part.start}:{part.stop}] as {shape}: "
+        here = describe("", critical[part.start : part.stop].reshape(part.shape), _REGIONS)
+        lines += [f"{name}{', '.join(here) or 'nothing'}"]
+    if not variable.parts:
+        lines = describe(variable.name, critical, _REGIONS)
     return [f"  {variable.name}: critical is{place}", *(f"    {line}" for line in lines)]
 
 
@@ -241,10 +249,12 @@ def _lines(made: Made) -> list[str]:
     outcome = made.outcome
     files = sum(kind.files + kind.others for kind in outcome.kinds)
     total = sum(kind.files * kind.nbytes for kind in outcome.kinds)
-    dropped = sum(kind.files * each.dropped for kind in outcome.kinds for each in kind.variables)
+    # Files that ranks may share are stored whole.
+    packed = [kind for kind in outcome.kinds if kind.names_rank or made.ranks == 1]
+    dropped = sum(kind.files * each.dropped for kind in packed for each in kind.variables)
     unexplained = sum(kind.files * each.unexplained for kind in outcome.kinds for each in kind.variables)
     lines = [
-        f"a checkpoint: {files} files, {total} bytes, of which {dropped} are dropped "
+        f"a checkpoint: {files} file{'s' if files != 1 else ''}, {total} bytes, of which {dropped} are dropped "
         f"({100 * dropped / total if total else 0:.1f} %)",
         f"undecided (never touched until the trace ended): {outcome.undecided} bytes; "
         f"uncritical without a simple rule, and kept: {unexplained} bytes",

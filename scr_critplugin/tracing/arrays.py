@@ -19,11 +19,25 @@ from .sections import LEAST_BYTES, Section
 from .shapes import infer_shape
 from .uniting import ByteStates
 
-FEW_BOXES, FEW_RUNS = 32, 4
-"""A rule has at most as many boxes; of one axis, where any mask is a list of runs, far fewer."""
+FEW_BOXES, FEW_GUESSED, FEW_RUNS = 32, 8, 4
+"""A rule has at most as many boxes: in a shape that is known, in one that was found to suit the mask, and of
+one axis, where any mask is a list of runs."""
 MOST_PIECES = 256
 """Sections in more pieces are kept whole: a plan lists every piece."""
 _SMALL = f"fewer than {LEAST_BYTES} bytes"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Elements of an array of one axis, from `start` on, that are an array of `shape` (C order)."""
+
+    start: int
+    shape: tuple[int, ...]
+
+    @property
+    def stop(self) -> int:
+        """Index behind its last element."""
+        return self.start + math.prod(self.shape)
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,8 @@ class ArrayStates:
         Bytes that could be dropped, but no rule describes them.
     why : str
         Why they are not dropped, or "".
+    parts : tuple of Part
+        If not empty: the array is one behind the other of these, and each has a rule of its own.
     """
 
     section: Section
@@ -51,6 +67,7 @@ class ArrayStates:
     drop: NDArray[np.bool_]
     unexplained: int
     why: str
+    parts: tuple[Part, ...] = ()
 
 
 def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | None) -> ArrayStates:
@@ -59,7 +76,8 @@ def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | N
     droppable = np.asarray(_elements(section, known.droppable).all(axis=1))
     moved = bool(_elements(section, known.moved).any())
     found, order = _shape(section, shape, droppable)
-    why = _objection(section, droppable.reshape(found, order=order), moved)
+    parts = _parts(droppable) if found == (section.size,) and len(section.pieces) == 1 else ()
+    why = _objection(section, droppable.reshape(found, order=order), moved, parts)
     unexplained = int(droppable.sum()) * section.dtype.itemsize if why and why != _SMALL else 0
     drop = np.zeros_like(droppable) if why else droppable
     return ArrayStates(
@@ -70,6 +88,7 @@ def array_states(section: Section, known: ByteStates, shape: tuple[int, ...] | N
         drop.reshape(found, order=order),
         unexplained,
         why,
+        () if why else parts,
     )
 
 
@@ -98,12 +117,31 @@ def _shape(
         return known, section.order
     if droppable.any() and not droppable.all() and not _is_few_boxes(droppable):
         inferred = infer_shape(~droppable)
-        if inferred is not None and math.prod(inferred) == section.size:
+        if (
+            inferred is not None
+            and math.prod(inferred) == section.size
+            and _is_few_boxes(droppable.reshape(inferred), FEW_GUESSED)
+        ):
             return inferred, "C"
     return known if known is not None else (section.size,), section.order
 
 
-def _objection(section: Section, droppable: NDArray[np.bool_], moved: bool) -> str:
+def _parts(droppable: NDArray[np.bool_]) -> tuple[Part, ...]:
+    """Structure with a stretch of one kind before or behind it, as in grids of several levels."""
+    if _is_few_boxes(droppable):
+        return ()
+    changes = np.flatnonzero(droppable[1:] != droppable[:-1]) + 1
+    first, last = int(changes[0]), int(changes[-1])
+    for start, stop in ((0, last), (first, droppable.size)):
+        shape = infer_shape(~droppable[start:stop])
+        if shape is not None and _is_few_boxes(droppable[start:stop].reshape(shape), FEW_GUESSED):
+            ends = [Part(0, (start,))] if start else []
+            ends += [Part(stop, (droppable.size - stop,))] if stop < droppable.size else []
+            return tuple(sorted([Part(start, shape), *ends], key=lambda part: part.start))
+    return ()
+
+
+def _objection(section: Section, droppable: NDArray[np.bool_], moved: bool, parts: tuple[Part, ...]) -> str:
     if not droppable.any():
         return ""
     if section.nbytes < LEAST_BYTES:
@@ -112,12 +150,12 @@ def _objection(section: Section, droppable: NDArray[np.bool_], moved: bool) -> s
         return f"in {len(section.pieces)} pieces"
     if moved:
         return "what is dead changes from checkpoint to checkpoint"
-    if not _is_few_boxes(droppable):
+    if not parts and not _is_few_boxes(droppable):
         return "no simple rule describes them"
     return ""
 
 
-def _is_few_boxes(mask: NDArray[np.bool_]) -> bool:
+def _is_few_boxes(mask: NDArray[np.bool_], most: int = FEW_BOXES) -> bool:
     """Whether the mask, or what it leaves, is a few boxes; scattered runs are state, not structure."""
-    few = FEW_BOXES if sum(length > 1 for length in mask.shape) > 1 else FEW_RUNS
+    few = most if sum(length > 1 for length in mask.shape) > 1 else FEW_RUNS
     return any(regions.boxes(one, few) is not None for one in (~mask, mask))

@@ -29,7 +29,7 @@ class MemoryNames:
 
     def pieces(self, block: int, start: int, stop: int) -> Iterator[tuple[int, int, Source]]:
         """Run-time addresses from start to stop, cut by source; what has no name is left out."""
-        if block >= 0 and self._trace.blocks[block].kind != "static":
+        if block >= 0 and not self._is_static(block):
             source = self._blocks[block]
             begin, end = max(start, source.address), min(stop, source.address + source.nbytes)
             if begin < end:
@@ -38,3 +38,11 @@ class MemoryNames:
         for piece in self._namer.static_pieces(start, stop):
             if piece.source.name != _NAMELESS:
                 yield piece.start, piece.stop, piece.source
+
+    def _is_static(self, number: int) -> bool:
+        """Whether a block is memory of an ELF object, which the loader maps as programs map theirs."""
+        block = self._trace.blocks[number]
+        return block.kind == "static" or (
+            block.kind == "mapping"
+            and any(each.lowest <= block.address < each.highest for each in self._trace.objects)
+        )

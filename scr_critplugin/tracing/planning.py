@@ -17,7 +17,7 @@ from ..criticality import CriticalityMap, ElementState, Variable
 from ..errors import TraceError
 from ..layout import REST, Array, Bytes, FileLayout, Layout, Section
 from ..plan import Evidence, Plan, compile_plan
-from .arrays import ArrayStates, array_states
+from .arrays import ArrayStates, Part, array_states
 from .kinds import Kind, find_kinds
 from .memory_names import MemoryNames
 from .run_folder import Run
@@ -33,7 +33,7 @@ _LISTED = 16
 class TracedVariable:
     """One array of a kind of file; bytes of all states, and `dropped` ones, in each file.
 
-    `rule` says in words what is critical, `why` why bytes that seem dead are kept.
+    `why` says why bytes that seem dead are kept; `parts` are those of :class:`ArrayStates`.
     """
 
     name: str
@@ -47,6 +47,7 @@ class TracedVariable:
     why: str
     evidence: str
     stack: tuple[str, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,13 @@ def _placed(array: ArrayStates, name: str) -> Iterator[tuple[Section, Variable]]
     dtype = array.section.dtype
     states = np.where(array.drop, ElementState.DEAD, ElementState.CRITICAL)
     pieces = array.section.pieces
+    for part in array.parts:
+        own = states[part.start : part.stop].reshape(part.shape)
+        label = f"{name}[{part.start}:{part.stop}]"
+        offset = pieces[0].offset + part.start * dtype.itemsize
+        yield Array(label, dtype, part.shape, offset=offset), Variable(label, own, dtype)
+    if array.parts:
+        return
     if len(pieces) == 1:
         place = Array(name, dtype, array.shape, array.order, offset=pieces[0].offset)
         yield place, Variable(name, states, dtype, array.order)
@@ -188,10 +196,10 @@ def _placed(array: ArrayStates, name: str) -> Iterator[tuple[Section, Variable]]
     start = 0
     for number, piece in enumerate(pieces, start=1):
         count = piece.nbytes // dtype.itemsize
-        part = f"{name}, part {number} of {len(pieces)}"
+        label = f"{name}, part {number} of {len(pieces)}"
         yield (
-            Array(part, dtype, (count,), offset=piece.offset),
-            Variable(part, flat[start : start + count], dtype),
+            Array(label, dtype, (count,), offset=piece.offset),
+            Variable(label, flat[start : start + count], dtype),
         )
         start += count
 
@@ -293,6 +301,7 @@ def _variable(kind: Kind, array: ArrayStates) -> TracedVariable:
         array.why,
         level if dropped else "",
         array.section.stack,
+        array.parts,
     )
 
 

@@ -112,17 +112,19 @@ def sections_of(size: int, parts: Iterable[tuple[RankTrace, TracedFile, Names]])
         One for each rank that wrote (or read) the file.
     """
     of_ranks = [found for found in (_spans(*part) for part in parts) if found]
-    if len(of_ranks) == 1:
-        groups = _by_source(of_ranks[0])
-    else:
+    is_shared = len(of_ranks) > 1
+    if is_shared:
         groups = _by_name([span for spans in of_ranks for span in spans])
+    else:
+        groups = _by_source(of_ranks[0]) if of_ranks else []
     groups.sort(key=lambda group: group[0].offset)
     used: dict[str, int] = {}
     sections = []
     for group in groups:
         name = group[0].source.name
         used[name] = used.get(name, 0) + 1
-        sections.append(_section(group, name if used[name] == 1 else f"{name}#{used[name]}"))
+        unique = name if used[name] == 1 else f"{name}#{used[name]}"
+        sections.append(_section(group, unique, is_shared))
     return FileSections(size, tuple(sections))
 
 
@@ -188,7 +190,7 @@ def _by_name(spans: Iterable[_Span]) -> list[list[_Span]]:
     return list(groups.values())
 
 
-def _section(group: Sequence[_Span], name: str) -> Section:
+def _section(group: Sequence[_Span], name: str, is_shared: bool) -> Section:
     source = group[0].source
     dtype, shape, order = _element(source)
     itemsize = dtype.itemsize
@@ -199,7 +201,7 @@ def _section(group: Sequence[_Span], name: str) -> Section:
     pieces = _pieces(group)
     if not aligned:
         dtype, shape = _BYTE, None
-    elif any(span.source != source for span in group):
+    elif is_shared or any(span.source != source for span in group):
         shape = None
     else:
         shape = _written_shape(group, itemsize, shape, order)

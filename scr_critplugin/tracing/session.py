@@ -113,7 +113,7 @@ def trace_rank(
         rank=job.rank,
         ranks=job.ranks,
         host=socket.gethostname(),
-        program=str(path),
+        program=str(path.resolve()),
         build_id=build_id_of(path),
         arguments=tuple(arguments),
         working_directory=str(Path.cwd()),
