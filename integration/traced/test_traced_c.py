@@ -12,6 +12,7 @@ from traced_expected import (
     conversion,
     lifetimes,
     openmp,
+    packed_ahead,
     posix_calls,
     raw_write,
     stdio_pieces,
@@ -41,6 +42,10 @@ def test_conversion(make_job: MakeJob) -> None:
 
 def test_ranks_with_two_files_each(make_job: MakeJob) -> None:
     prove(make_job("two_files.c", ranks=2), two_files)
+
+
+def test_the_restart_decides_what_was_packed_ahead(make_job: MakeJob) -> None:
+    prove(make_job("packed_ahead.c"), packed_ahead, least=0)
 
 
 def test_openmp(make_job: MakeJob) -> None:

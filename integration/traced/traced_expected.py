@@ -78,6 +78,7 @@ def conversion(rank: int, name: str, step: int, restart: bool) -> Truth:
     )
     truth["low"] = DEAD
     truth["octet"] = DEAD
+    truth["negated"][:, :7] = DEAD
     truth["wide"][:, :4] = DEAD
     if restart:
         truth["wide"] = DEAD
@@ -162,3 +163,9 @@ def openmp(rank: int, name: str, step: int, restart: bool) -> Truth:
     for k in ((200, 204), (376, 404), (576, 600)) if restart else ((581, 588), (595, 600)):
         truth["packed"][slice(*k)] |= CRITICAL
     return truth.read_by_stdio() if restart else truth
+
+
+def packed_ahead(rank: int, name: str, step: int, restart: bool) -> Truth:
+    truth = Truth([("step", octets(8)), ("packed", doubles(800))])
+    truth["packed"] = CRITICAL if restart else DEAD
+    return truth

@@ -7,12 +7,12 @@
  *   single    float 64   critical: computed from doubles
  *   low       uint32 64  dead: the low halves of uint64, a copy of four bytes
  *   octet     uint8 64   dead: the low bytes of uint32
- *   negated   double 64  critical: computed
+ *   negated   double 64  the last byte critical: its sign bit is computed; the other seven dead, as
+ *                        they are what they were
  *   wide      uint64 64  low four bytes dead (zero-extended from uint32), the upper four critical
- * Restart side: single, negated and the upper halves are read and go nowhere but into sources that
- * are overwritten; what was computed from a byte of the file makes that byte critical: single and
- * negated are critical, low and octet dead (zero-extended), wide: lower half dead, upper half dead
- * (it is dropped).
+ * Restart side: what is computed from a byte of the file makes that byte critical: single, and the
+ * last bytes of negated. The rest is copied to what is overwritten first, and dead; so are the
+ * upper halves of wide, which are dropped.
  */
 #include "job.h"
 
