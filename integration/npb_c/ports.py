@@ -12,12 +12,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import bt
 import cg
@@ -38,38 +38,50 @@ Mask: TypeAlias = NDArray[np.bool_]
 # ------------------------------------------------------------------------------------- what is uncritical
 
 
-def _padding_of_grid(problem: Any, _: int) -> dict[str, Mask]:
+class Uncritical(NamedTuple):
+    """Of one array: elements that are overwritten before they are read, and those never accessed again."""
+
+    dead: Mask
+    unused: Mask
+
+
+def _padding_of_grid(problem: Any, _: int) -> dict[str, Uncritical]:
     """BT, SP: no loop touches what lies between the even number of points and the odd extent."""
-    mask = np.ones(problem.shape, dtype=bool)
-    mask[:, : problem.points, : problem.points] = False
-    return {"u": mask}
+    padding = np.ones(problem.shape, dtype=bool)
+    padding[:, : problem.points, : problem.points] = False
+    return {"u": Uncritical(np.zeros_like(padding), padding)}
 
 
-def _coarse_levels(problem: Any, _: int) -> dict[str, Mask]:
+def _coarse_levels(problem: Any, _: int) -> dict[str, Uncritical]:
     """MG: an iteration starts the coarse levels anew, and reads of `r` no cell with an index 0."""
     extent = problem.extents[0]
-    u = np.ones(problem.shape, dtype=bool)
-    u[: extent**3] = False
-    r = np.ones(problem.shape, dtype=bool)
-    r[: extent**3].reshape((extent,) * 3)[1:, 1:, 1:] = False
-    return {"u": u, "r": r}
+    unused = np.zeros(problem.shape, dtype=bool)
+    unused[sum(each**3 for each in problem.extents) :] = True
+    coarse = ~unused
+    coarse[: extent**3] = False
+    lower_faces = np.zeros((extent,) * 3, dtype=bool)
+    lower_faces[0] = lower_faces[:, 0] = lower_faces[:, :, 0] = True
+    of_r = coarse.copy()
+    of_r[: extent**3] = lower_faces.ravel()
+    return {"u": Uncritical(coarse, unused), "r": Uncritical(of_r, unused)}
 
 
-def _last_element(problem: Any, _: int) -> dict[str, Mask]:
+def _last_element(problem: Any, _: int) -> dict[str, Uncritical]:
     """CG: the element before it is read, though nothing depends on it."""
-    mask = np.zeros(problem.shape, dtype=bool)
-    mask[-1] = True
-    return {"x": mask}
+    last = np.zeros(problem.shape, dtype=bool)
+    last[-1] = True
+    return {"x": Uncritical(np.zeros_like(last), last)}
 
 
-def _padding_and_checksums_to_come(problem: Any, iteration: int) -> dict[str, Mask]:
+def _padding_and_checksums_to_come(problem: Any, iteration: int) -> dict[str, Uncritical]:
     """FT: at the top of an iteration its own checksum is still to come, and sums[0] is nobody's."""
-    y = np.zeros(problem.shape, dtype=bool)
-    y[..., problem.points[2] :] = True
-    sums = np.zeros(problem.steps + 1, dtype=bool)
-    sums[0] = True
-    sums[iteration:] = True
-    return {"y": y, "sums": sums}
+    padding = np.zeros(problem.shape, dtype=bool)
+    padding[..., problem.points[2] :] = True
+    number = np.arange(problem.steps + 1)
+    return {
+        "y": Uncritical(np.zeros_like(padding), padding),
+        "sums": Uncritical(number >= iteration, number == 0),
+    }
 
 
 # ---------------------------------------------------------------------------------------------- the kernels
@@ -85,7 +97,7 @@ class Port:
     counter: str
     arrays: tuple[tuple[str, type], ...]
     iterations: int
-    uncritical_at: Callable[[Any, int], dict[str, Mask]]
+    uncritical_at: Callable[[Any, int], dict[str, Uncritical]]
 
     def __str__(self) -> str:
         return f"{self.kernel}.{self.class_name}"
@@ -96,24 +108,33 @@ class Port:
         return self.iterations // 2
 
     @cached_property
-    def uncritical(self) -> dict[str, Mask]:
+    def masks(self) -> dict[str, Uncritical]:
         """By name of the array; the counter is critical."""
         return self.uncritical_at(self.module.CLASSES[self.class_name], self.checkpoint_at)
+
+    @property
+    def uncritical(self) -> dict[str, Mask]:
+        """Dead and unused together."""
+        return {name: masks.dead | masks.unused for name, masks in self.masks.items()}
 
     @property
     def file(self) -> np.dtype[Any]:
         """The checkpoint file as one record, its fields named as the variables."""
         fields: list[Any] = [(self.counter, np.int32)]
-        fields += [(name, dtype, self.uncritical[name].shape) for name, dtype in self.arrays]
+        fields += [(name, dtype, self.masks[name].dead.shape) for name, dtype in self.arrays]
         return np.dtype(fields)
+
+    def over_file(self, masks: Mapping[str, Mask]) -> Mask:
+        """Masks of the arrays' elements as one of the file's bytes; false for the counter."""
+        parts = [np.zeros(4, dtype=bool)]
+        for name, dtype in self.arrays:
+            parts.append(np.repeat(masks[name].ravel(), np.dtype(dtype).itemsize))
+        return np.concatenate(parts)
 
     @property
     def uncritical_bytes(self) -> Mask:
         """Over the whole file."""
-        parts = [np.zeros(4, dtype=bool)]
-        for name, dtype in self.arrays:
-            parts.append(np.repeat(self.uncritical[name].ravel(), np.dtype(dtype).itemsize))
-        return np.concatenate(parts)
+        return self.over_file(self.uncritical)
 
     def open(self, path: Path) -> np.memmap[Any, Any]:
         """The file's record, ``[1]``, for reading and writing in place."""
