@@ -19,10 +19,10 @@ extern Bool instrument_loads_write;
 
 /* VG_(track_start_client_code): tid runs from now on. */
 void instrument_thread_runs(ThreadId tid, ULong blocks);
-/* A signal is delivered to a handler of the program (called by registers.c, which has Valgrind's one
- * event of that). When it is a fault, accesses of the superblock that it struck may be unreported:
- * everything that is undecided is read, and from then on each access is reported before it
- * happens. */
+/* A signal is delivered to a handler of the program (called by registers.c, which has Valgrind's
+ * one event of that). When it is a fault, accesses of the superblock that it struck may be
+ * unreported: everything that is undecided is read, and from then on each access is reported before
+ * it happens. */
 void instrument_signal_delivered(Int number);
 
 #endif

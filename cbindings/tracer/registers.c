@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "registers.h"
+#include "instrument.h"
 #include "phase.h"
 #include "slots.h"
 
@@ -194,7 +195,8 @@ static void before_thread_ends(ThreadId tid)
 /* The kernel saves and restores registers unseen: what they hold is used and then unknown. */
 static void before_signal(ThreadId tid, Int number, Bool on_other_stack)
 {
-    (void)number, (void)on_other_stack;
+    (void)on_other_stack;
+    instrument_signal_delivered(number);
     if (!phase_follows())
         return;
     enter(tid);
