@@ -18,11 +18,12 @@
 
 /* ---- What the translated code calls ---- */
 
-/* An access as the calls get it: 16 bits, up to four in a word. */
-#define KIND_BITS 16
-#define KIND_WRITE 0x8000
-#define KIND_BYTES 0x7fff
-#define MOST_GATHERED 4
+/* An access as the calls get it: 12 bits, up to five in a word. A call has six arguments at most on
+ * all machines. */
+#define KIND_BITS 12
+#define KIND_WRITE 0x800
+#define KIND_BYTES 0x7ff
+#define MOST_GATHERED 5
 
 static void report(UWord kind, Addr address)
 {
@@ -49,16 +50,19 @@ static void report_2(UWord kinds, Addr a, Addr b)
 static void report_3(UWord kinds, Addr a, Addr b, Addr c)
 {
     report(kinds, a);
-    report(kinds >> KIND_BITS, b);
-    report(kinds >> 2 * KIND_BITS, c);
+    report_2(kinds >> KIND_BITS, b, c);
 }
 
 static void report_4(UWord kinds, Addr a, Addr b, Addr c, Addr d)
 {
     report(kinds, a);
-    report(kinds >> KIND_BITS, b);
-    report(kinds >> 2 * KIND_BITS, c);
-    report(kinds >> 3 * KIND_BITS, d);
+    report_3(kinds >> KIND_BITS, b, c, d);
+}
+
+static void report_5(UWord kinds, Addr a, Addr b, Addr c, Addr d, Addr e)
+{
+    report(kinds, a);
+    report_4(kinds >> KIND_BITS, b, c, d, e);
 }
 
 /* ---- Addresses ---- */
@@ -206,9 +210,14 @@ static void add_call(tracking *state, IRExpr *guard, UInt count, UWord kinds, IR
         function = report_3;
         arguments = mkIRExprVec_4(first, addresses[0], addresses[1], addresses[2]);
         break;
-    default:
+    case 4:
         function = report_4;
         arguments = mkIRExprVec_5(first, addresses[0], addresses[1], addresses[2], addresses[3]);
+        break;
+    default:
+        function = report_5;
+        arguments = mkIRExprVec_6(first, addresses[0], addresses[1], addresses[2], addresses[3],
+                                  addresses[4]);
     }
     IRDirty *call =
         unsafeIRDirty_0_N(0, "scr_crit_report", VG_(fnptr_to_fnentry)(function), arguments);
