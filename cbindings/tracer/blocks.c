@@ -23,12 +23,12 @@ typedef struct {
     Addr start; /* first: the tree's key */
     SizeT bytes;
     ExeContext *made_at;
-    Int number; /* in the trace; -1: not named so far */
+    Int number;   /* in the trace; -1: not named so far */
     UInt made_in; /* number of the phase that follows copies; 0: made outside of them */
     Bool heap;
 } block;
 
-static OSet *live, *freed; /* of block; freed: in this phase, though made before it */
+static OSet *live, *freed;    /* of block; freed: in this phase, though made before it */
 static UInt phase_number = 1; /* counts the phases that follow copies */
 static Int blocks_named;
 static XArray *newly_named; /* of block (copies) */
@@ -143,6 +143,7 @@ static void *resize(ThreadId tid, void *p, SizeT bytes)
     block changed = *b; /* another block as far as names go: made here, of that many bytes */
     bury(b);
     changed.bytes = bytes;
+    changed.made_in = made_now();
     changed.made_at = VG_(record_ExeContext)(tid, 0);
     changed.number = -1;
     add(live, changed);

@@ -201,5 +201,5 @@ void files_end(void)
     records = chosen = routes = NULL;
     dataset_name = NULL;
     last_found = NULL;
-    files_restart_end();
+    files_positions_end();
 }

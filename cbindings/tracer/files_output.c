@@ -5,9 +5,10 @@
  * Each file has a map offset -> origin. A later write takes the place of an earlier one, as in the
  * file. A gap was not written by this process in this phase.
  *
- * Memory that shares a file's pages: it has the file's origins. Where those are unknown its own is
- * ORIGIN_FILE | its address, to be told apart from what is stored there; anywhere else that is of
- * unknown origin.
+ * Memory that is read back from a file, or shares its pages, has the file's origins. Where those
+ * are unknown it has ORIGIN_FILE | position: put back to where they came from, such bytes remain a
+ * gap (MPI-IO's data sieving writes the neighbours of its own bytes like that); anywhere else they
+ * are of unknown origin.
  */
 #include "files_record.h"
 
@@ -27,16 +28,35 @@ static trace_file *written_file(Int fd)
     return files_find_or_add(status.dev, status.ino);
 }
 
-static ULong followed(ULong origin)
+/* Whether the origin says that these bytes are what the file held there before this phase, and
+ * nothing was written there since. */
+static Bool is_unchanged(const trace_file *file, ULong offset, ULong bytes, ULong origin)
 {
-    return origin_is_file(origin) ? ORIGIN_DERIVED : origin;
+    trace_file *source;
+    ULong source_offset, now;
+    if (files_at(origin & ~ORIGIN_FILE, bytes, &source, &source_offset) < bytes || source != file ||
+        source_offset != offset)
+        return False;
+    return intervals_piece(file->content, offset, bytes, &now) == bytes && now == ORIGIN_NONE;
+}
+
+/* These bytes of the file were set to an origin; False: they are what they were. */
+static Bool set_content(trace_file *file, ULong offset, ULong bytes, ULong *origin)
+{
+    if (origin_is_file(*origin)) {
+        if (is_unchanged(file, offset, bytes, *origin))
+            return False;
+        *origin = ORIGIN_DERIVED;
+    }
+    intervals_set(file->content, offset, bytes, *origin);
+    return True;
 }
 
 /* The file holds this now, and so does memory that shares its pages. */
 static void store(trace_file *file, ULong offset, ULong bytes, ULong origin)
 {
-    origin = followed(origin);
-    intervals_set(file->content, offset, bytes, origin);
+    if (!set_content(file, offset, bytes, &origin))
+        return;
     for (UWord i = 0; i < shared_maps_count(); i++) {
         shared_map map = shared_maps_at(i);
         ULong from = offset > map.offset ? offset : map.offset;
@@ -67,13 +87,12 @@ void files_written_unseen(Int fd, ULong offset, ULong bytes)
         store(file, offset, bytes, ORIGIN_DERIVED);
 }
 
-/* What a file holds at offset; where this phase did not write it, that is unknown. */
-static ULong held_piece(const trace_file *file, ULong offset, ULong limit, ULong *origin)
+/* What a file holds at offset. */
+static ULong held_piece(trace_file *file, ULong offset, ULong limit, ULong *origin)
 {
-    *origin = ORIGIN_NONE;
-    ULong piece = file ? intervals_piece(file->content, offset, limit, origin) : limit;
+    ULong piece = intervals_piece(file->content, offset, limit, origin);
     if (*origin == ORIGIN_NONE)
-        *origin = ORIGIN_DERIVED;
+        *origin = ORIGIN_FILE | files_position_of(file, offset, &piece);
     return piece;
 }
 
@@ -90,8 +109,8 @@ void files_copied(Int from, ULong from_offset, Int to, ULong to_offset, ULong by
         files_sent(from, from_offset, bytes);
         return;
     }
-    trace_file *source = known_file(from);
-    for (ULong done = 0; done < bytes;) {
+    trace_file *source = written_file(from);
+    for (ULong done = 0; source && done < bytes;) {
         ULong origin;
         ULong piece = held_piece(source, from_offset + done, bytes - done, &origin);
         store(target, to_offset + done, piece, origin);
@@ -154,8 +173,7 @@ void files_created(Int fd)
     intervals_clear(file->content);
 }
 
-/* Reads back what was written: the bytes are what they were. */
-static Bool read_back(const trace_file *file, ULong offset, Addr address, SizeT bytes)
+static void take_origins(trace_file *file, ULong offset, Addr address, SizeT bytes)
 {
     for (SizeT done = 0; done < bytes;) {
         ULong origin;
@@ -163,30 +181,22 @@ static Bool read_back(const trace_file *file, ULong offset, Addr address, SizeT 
         origins_overwrite(address + done, piece, origin);
         done += piece;
     }
-    return True;
 }
 
 Bool files_read_back(Int fd, ULong offset, Addr address, SizeT bytes)
 {
-    trace_file *file = known_file(fd);
-    return file && read_back(file, offset, address, bytes);
+    /* Also of files that were not written so far: they may be, with what was read. */
+    trace_file *file = written_file(fd);
+    if (file)
+        take_origins(file, offset, address, bytes);
+    return file != NULL;
 }
 
 void files_mapped(Int fd, ULong offset, Addr address, SizeT bytes)
 {
-    if (phase != PHASE_OUTPUT)
-        return;
-    const trace_file *file = known_file(fd);
-    for (SizeT done = 0; done < bytes;) {
-        ULong origin = ORIGIN_NONE;
-        ULong piece = bytes - done;
-        if (file)
-            piece = intervals_piece(file->content, offset + done, piece, &origin);
-        if (origin == ORIGIN_NONE)
-            origin = ORIGIN_FILE | (address + done);
-        origins_overwrite(address + done, piece, origin);
-        done += piece;
-    }
+    trace_file *file = written_file(fd);
+    if (file)
+        take_origins(file, offset, address, bytes);
 }
 
 void files_unmapped(ULong device, ULong inode, ULong offset, Addr address, SizeT bytes)
@@ -198,11 +208,9 @@ void files_unmapped(ULong device, ULong inode, ULong offset, Addr address, SizeT
     while (intervals_first(written, from, &start, &length, &origin) && start < end) {
         ULong first = start > from ? start : from;
         ULong stop = start + length < end ? start + length : end;
-        if (origin != (ORIGIN_FILE | start)) { /* something was stored there */
-            trace_file *file = files_find_or_add(device, inode);
-            intervals_set(file->content, offset + (first - address), stop - first,
-                          followed(origin_at(origin, first - start)));
-        }
+        ULong stored = origin_at(origin, first - start);
+        set_content(files_find_or_add(device, inode), offset + (first - address), stop - first,
+                    &stored);
         from = start + length;
     }
 }

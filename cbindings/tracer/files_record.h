@@ -18,7 +18,7 @@ struct trace_file {
     ULong size;
     intervals *content; /* files.h: files_content */
     intervals *seen;    /* PHASE_RESTART */
-    ULong position;     /* PHASE_RESTART: of the bytes before `covered`; 0: not dealt out */
+    ULong position;     /* of the bytes before `covered`; 0: not dealt out (files_positions.c) */
     ULong covered;
 };
 
@@ -45,6 +45,10 @@ Bool files_read_back(Int fd, ULong offset, Addr address, SizeT bytes);
 
 /* files_restart.c */
 void files_restart_look(void); /* finds routed files that have appeared */
-void files_restart_end(void);
+
+/* files_positions.c */
+/* The position of a byte of a file (files_at is the inverse); *piece (in: wanted) bytes go on. */
+ULong files_position_of(trace_file *file, ULong offset, ULong *piece);
+void files_positions_end(void);
 
 #endif

@@ -232,11 +232,20 @@ static void spans_append(span *list, UInt *size, span more)
         list[(*size)++] = more;
 }
 
+/* Whether the keys have this origin already. */
+static Bool span_says(const span *known, UInt first, UInt last, ULong origin)
+{
+    return known->first <= first && last <= known->last &&
+           origin_at(known->origin, first - known->first) == origin;
+}
+
 static void page_set(intervals *map, page *held, UInt first, UInt last, ULong origin)
 {
     const span *spans = page_spans(held);
     UInt count = held->count;
     UInt low = spans_search(spans, count, first), high = low, size = 0;
+    if (low < count && span_says(&spans[low], first, last, origin))
+        return;
     while (high < count && spans[high].first <= last)
         high++;
     span put[3];
@@ -331,18 +340,17 @@ void intervals_set(intervals *map, ULong start, ULong length, ULong origin)
 static ULong gap_length(const intervals *map, ULong start, ULong limit)
 {
     ULong number = start >> PAGE_BITS;
-    page *held = page_from(map, &number);
-    if (held && number == start >> PAGE_BITS) {
-        UInt key = (UInt)(start & (PAGE_KEYS - 1));
-        UInt k = spans_search(page_spans(held), held->count, key);
-        if (k == held->count) {
-            number++;
-            held = number << PAGE_BITS == 0 ? NULL : page_from(map, &number);
-        } else {
-            ULong length = page_spans(held)[k].first - key;
-            return length < limit ? length : limit;
-        }
+    UInt key = (UInt)(start & (PAGE_KEYS - 1));
+    page *held = page_find(map, number);
+    UInt k = held ? spans_search(page_spans(held), held->count, key) : 0;
+    if (held && k < held->count) {
+        ULong length = page_spans(held)[k].first - key;
+        return length < limit ? length : limit;
     }
+    number++;
+    if (limit <= PAGE_KEYS - key || number << PAGE_BITS == 0)
+        return limit;
+    held = page_from(map, &number);
     if (!held)
         return limit;
     ULong length = (number << PAGE_BITS) + page_spans(held)[0].first - start;

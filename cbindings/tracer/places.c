@@ -30,20 +30,18 @@ ULong places_piece(Addr address, ULong limit, ULong *place)
     return *place == ORIGIN_NONE ? 0 : length;
 }
 
+/* By pieces of what is asked for: an interval may be far longer, and is walked at a cost. */
 Bool places_first(Addr from, Addr end, Addr *start, ULong *length, ULong *place)
 {
-    ULong found, bytes, origin;
-    if (from >= end || !intervals_first(the_map(), from, &found, &bytes, &origin) || found >= end)
-        return False;
-    if (found < from) {
-        origin += from - found;
-        bytes -= from - found;
-        found = from;
+    while (from < end) {
+        *length = intervals_piece(the_map(), from, end - from, place);
+        if (*place != ORIGIN_NONE) {
+            *start = from;
+            return True;
+        }
+        from += *length;
     }
-    *start = found;
-    *length = bytes < end - found ? bytes : end - found;
-    *place = origin;
-    return True;
+    return False;
 }
 
 void places_watch(Addr address, ULong bytes)
@@ -60,16 +58,36 @@ void places_watch(Addr address, ULong bytes)
     }
 }
 
+static void settle_piece(Addr start, ULong length, ULong place, run_state state, run_reason reason)
+{
+    add_settled(place, length, state, reason);
+    intervals_set(the_map(), start, length, ORIGIN_NONE);
+    /* Nobody asks any more: an access there need not be looked at. */
+    shadow_write(start, length);
+}
+
 void places_settle(Addr address, ULong bytes, run_state state, run_reason reason)
 {
     Addr end = address + bytes, start;
     ULong length, place;
     while (places_first(address, end, &start, &length, &place)) {
-        add_settled(place, length, state, reason);
-        intervals_set(the_map(), start, length, ORIGIN_NONE);
-        /* Nobody asks any more: an access there need not be looked at. */
-        shadow_write(start, length);
+        settle_piece(start, length, place, state, reason);
         address = start + length;
+    }
+}
+
+static void collect_piece(Addr start, ULong length, ULong place)
+{
+    for (ULong done = 0; done < length;) {
+        shadow_state state;
+        SizeT piece = shadow_piece(start + done, length - done, &state);
+        if (state == SHADOW_READ)
+            settle_piece(start + done, piece, place + done, STATE_CRITICAL, REASON_READ);
+        else if (state == SHADOW_WRITTEN)
+            settle_piece(start + done, piece, place + done, STATE_DEAD, REASON_WRITTEN);
+        else if (state == SHADOW_NONE) /* lost: nothing is known */
+            settle_piece(start + done, piece, place + done, STATE_CRITICAL, REASON_DERIVED);
+        done += piece;
     }
 }
 
@@ -78,17 +96,7 @@ void places_collect_range(Addr address, ULong bytes)
     Addr end = address + bytes, start;
     ULong length, place;
     while (places_first(address, end, &start, &length, &place)) {
-        for (ULong done = 0; done < length;) {
-            shadow_state state;
-            SizeT piece = shadow_piece(start + done, length - done, &state);
-            if (state == SHADOW_READ)
-                places_settle(start + done, piece, STATE_CRITICAL, REASON_READ);
-            else if (state == SHADOW_WRITTEN)
-                places_settle(start + done, piece, STATE_DEAD, REASON_WRITTEN);
-            else if (state == SHADOW_NONE) /* lost: nothing is known */
-                places_settle(start + done, piece, STATE_CRITICAL, REASON_DERIVED);
-            done += piece;
-        }
+        collect_piece(start, length, place);
         address = start + length;
     }
 }

@@ -156,6 +156,20 @@ static void store_to_file(const shared_map *piece)
     files_unmapped(piece->device, piece->inode, piece->offset, piece->start, piece->length);
 }
 
+/* What was written there in this phase is no more. The rest is left: a reservation of address space
+ * may be larger than all memory, and watch knows what has gone. */
+static void forget_written(Addr address, SizeT bytes)
+{
+    ULong from = address, end = address + bytes, start, length, origin;
+    while (from < end && intervals_first(origins_written(), from, &start, &length, &origin) &&
+           start < end) {
+        ULong first = start > from ? start : from;
+        ULong stop = start + length < end ? start + length : end;
+        origins_forget(first, stop - first);
+        from = start + length;
+    }
+}
+
 static void memory_gone(Addr address, SizeT bytes)
 {
     if (bytes == 0)
@@ -163,7 +177,7 @@ static void memory_gone(Addr address, SizeT bytes)
     shared_maps_remove(address, bytes, store_to_file);
     watch_gone(address, bytes);
     if (phase_follows())
-        origins_forget(address, bytes);
+        forget_written(address, bytes);
     blocks_unmapped(address, bytes);
 }
 
@@ -171,8 +185,7 @@ static void memory_mapped(Addr address, SizeT bytes, Bool r, Bool w, Bool x, ULo
 {
     (void)r, (void)w, (void)x, (void)debug_info;
     memory_gone(address, bytes); /* what was mapped there before, if anything */
-    if (phase_follows())
-        origins_overwrite(address, bytes, ORIGIN_DERIVED);
+    watch_fresh(address, bytes);
 }
 
 static void break_moved_up(Addr address, SizeT bytes, ThreadId tid)

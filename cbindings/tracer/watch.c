@@ -31,8 +31,9 @@
 
 enum { SETTLED_MANY = 1 << 16, USED_SLOTS = 1 << 12 };
 
-static intervals *used;   /* in this phase; keys: memory origins */
-static intervals *gone;   /* in this phase; keys: addresses */
+static intervals *used; /* in this phase; keys: memory origins */
+/* In this phase; lists of address -> address, for reserved memory can be larger than all real. */
+static spans *gone, *fresh;
 static intervals *shared; /* until it is gone; keys: addresses */
 
 /* Words used in this phase, by hash: most uses are of few words, again and again. */
@@ -99,6 +100,13 @@ static void end_places(Addr address, SizeT bytes, run_state state, run_reason re
         tell_settled();
 }
 
+static void note(spans **list, Addr address, SizeT bytes)
+{
+    if (!*list)
+        *list = spans_new();
+    spans_add(*list, address, bytes, address);
+}
+
 void watch_gone(Addr address, SizeT bytes)
 {
     if (bytes == 0)
@@ -106,9 +114,16 @@ void watch_gone(Addr address, SizeT bytes)
     if (shared)
         intervals_set(shared, address, bytes, ORIGIN_NONE);
     if (phase_follows())
-        intervals_set(made(&gone), address, bytes, ORIGIN_DERIVED);
+        note(&gone, address, bytes);
     else
         end_places(address, bytes, STATE_DEAD, REASON_GONE);
+}
+
+void watch_fresh(Addr address, SizeT bytes)
+{
+    watch_gone(address, bytes); /* whatever was mapped there before */
+    if (phase_follows() && bytes > 0)
+        note(&fresh, address, bytes);
 }
 
 void watch_moved(Addr from, Addr to, SizeT bytes)
@@ -116,7 +131,7 @@ void watch_moved(Addr from, Addr to, SizeT bytes)
     if (bytes == 0)
         return;
     if (phase_follows()) {
-        intervals_set(made(&gone), from, bytes, ORIGIN_DERIVED);
+        note(&gone, from, bytes);
         return;
     }
     /* Where it comes to lie nothing is watched any more: that memory was free. */
@@ -154,11 +169,20 @@ ULong watch_used_piece(Addr address, ULong limit, Bool *is_used)
 
 ULong watch_intact_piece(Addr address, ULong limit, Bool *intact)
 {
-    ULong written, went;
+    ULong written;
     limit = intervals_piece(origins_written(), address, limit, &written);
-    limit = intervals_piece(made(&gone), address, limit, &went);
-    *intact = went == ORIGIN_NONE && (written == ORIGIN_NONE || written == address);
+    *intact = written == ORIGIN_NONE || written == address;
     return limit;
+}
+
+const spans *watch_gone_spans(void)
+{
+    return gone;
+}
+
+const spans *watch_fresh_spans(void)
+{
+    return fresh;
 }
 
 /* Step 2: pending place -> address of a copy. */
@@ -180,10 +204,10 @@ static spans *noted_aliases(const spans *copies)
 /* Step 3. */
 static void settle_overwritten(void)
 {
+    for (ULong i = 0; i < spans_count(gone); i++)
+        places_settle(spans_at(gone, i).start, spans_at(gone, i).length, STATE_DEAD, REASON_GONE);
     ULong from = 0, start, length, origin;
-    for (; intervals_first(made(&gone), from, &start, &length, &origin); from = start + length)
-        places_settle(start, length, STATE_DEAD, REASON_GONE);
-    for (from = 0; intervals_first(origins_written(), from, &start, &length, &origin);
+    for (; intervals_first(origins_written(), from, &start, &length, &origin);
          from = start + length) {
         if (origin != start) /* else it was put back where it had been */
             places_settle(start, length, STATE_DEAD, REASON_WRITTEN);
@@ -209,8 +233,18 @@ static void watch_aliases(const spans *noted)
     spans_free(aliases);
 }
 
+static void tidy(spans **list)
+{
+    spans *noted = *list ? *list : spans_new();
+    spans_sort(noted);
+    *list = spans_union(noted);
+    spans_free(noted);
+}
+
 void watch_phase_settled(const spans *copies)
 {
+    tidy(&gone);
+    tidy(&fresh);
     places_collect();
     spans *noted = noted_aliases(copies);
     settle_overwritten();
@@ -248,7 +282,9 @@ void watch_phase_finished(void)
     tell_settled();
     blocks_phase_ended();
     intervals_clear(made(&used));
-    intervals_clear(made(&gone));
+    spans_free(gone);
+    spans_free(fresh);
+    gone = fresh = NULL;
     VG_(memset)(used_lately, 0, sizeof used_lately);
 }
 

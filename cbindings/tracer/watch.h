@@ -22,6 +22,8 @@ void watch_overwritten(Addr address, SizeT bytes);
 /* In any phase: */
 /* Memory is gone (free, munmap): what was pending there counts as overwritten. */
 void watch_gone(Addr address, SizeT bytes);
+/* Memory is mapped anew, and holds what the kernel put there. */
+void watch_fresh(Addr address, SizeT bytes);
 /* Memory moved: watched places go along. While copies are followed, origins_move() has to tell
  * where the bytes went. */
 void watch_moved(Addr from, Addr to, SizeT bytes);

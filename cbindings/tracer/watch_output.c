@@ -53,10 +53,28 @@ static void take_file(generation *made, trace_file *file)
     }
 }
 
+static void take_gone(void *closure, ULong value, ULong length, ULong same, ULong address)
+{
+    making *at = closure;
+    (void)same, (void)address;
+    spans_add(at->homeless, value, length, value);
+}
+
+static void take_fresh(void *closure, ULong value, ULong length, ULong same, ULong address)
+{
+    const making *at = closure;
+    (void)same, (void)address;
+    generation_decide_value(at->made, value, length, STATE_CRITICAL, REASON_DERIVED);
+}
+
 static void take_values(making *at, const spans *values)
 {
-    for (ULong i = 0; i < spans_count(values); i++) {
-        span s = spans_at(values, i);
+    spans *old = spans_new(), *there = spans_new();
+    spans_cut(values, watch_fresh_spans(), take_fresh, at, old);
+    spans_cut(old, watch_gone_spans(), take_gone, at, there);
+    spans_free(old);
+    for (ULong i = 0; i < spans_count(there); i++) {
+        span s = spans_at(there, i);
         for (ULong done = 0; done < s.length;) {
             Bool intact;
             ULong value = s.start + done;
@@ -65,6 +83,8 @@ static void take_values(making *at, const spans *values)
             done += piece;
         }
     }
+    spans_free(there);
+    spans_sort(at->homeless);
 }
 
 static void take_copy(void *closure, ULong origin, ULong length, ULong address, ULong value)

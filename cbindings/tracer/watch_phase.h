@@ -16,7 +16,12 @@ void watch_phase_settled(const spans *copies);
 void watch_phase_finished(void);
 /* The piece at a memory origin that was used, or was not, in this phase. */
 ULong watch_used_piece(Addr address, ULong limit, Bool *is_used);
-/* The piece at address that still holds what stood there when the phase began, or does not. */
+/* Memory that went in this phase, sorted and disjoint; from watch_phase_settled on. */
+const spans *watch_gone_spans(void);
+/* Memory that was mapped in this phase: what it held then was computed by the kernel. */
+const spans *watch_fresh_spans(void);
+/* The piece at address that, if it is still there, still holds what stood there when the phase
+ * began, or does not. */
 ULong watch_intact_piece(Addr address, ULong limit, Bool *intact);
 
 #endif

@@ -100,6 +100,9 @@ OUTPUT: dict[str, list[tuple[int, str]]] = {
     "read_again": TOUCHED,
     "from_back": [(84, "c"), (100, "d"), (56, "u")],
     "relative": TOUCHED,
+    "fresh": [(156, "c"), (100, "d")],  # the first 56 are zeros of the kernel's
+    "zeroed": [(156, "c"), (100, "d")],  # of calloc's
+    "sieved": [(10, "-"), (20, "c"), (70, "-"), (50, "d"), (106, "-")],  # read, changed in part, written
     "piped": [(100, "c"), (100, "d"), (56, "c")],
 }
 
@@ -131,6 +134,9 @@ def test_only_routed_files_are_named(output: tuple[Trace, str, str]) -> None:
         ("summed", 255, {"used"}),
         ("computed", 0, {"derived"}),
         ("unseen", 0, {"derived"}),
+        ("fresh", 55, {"derived"}),
+        ("fresh", 56, {"read"}),
+        ("zeroed", 55, {"derived"}),
         ("given_back", 0, {"derived"}),
         ("freed_later", 250, {"gone"}),
         ("mapping", 250, {"gone"}),
@@ -165,7 +171,7 @@ def test_blocks_of_a_bracket_are_those_at_its_begin(output: tuple[Trace, str, st
 
 
 def test_every_byte_of_a_file_without_a_gap_has_a_state(output: tuple[Trace, str, str]) -> None:
-    gaps = {"ck/pwritev", "ck/ftruncate", "ck/copy_file_range", "ck/mapped"}
+    gaps = {"ck/pwritev", "ck/ftruncate", "ck/copy_file_range", "ck/mapped", "ck/sieved"}
     for file in output[0].files:
         assert ("-" in file.states()) == (file.name in gaps), file.name
 

@@ -252,6 +252,53 @@ static void case_staged(void)
     close(fd);
 }
 
+ARRAY(sieved);
+static void case_sieved(void)
+{
+    /* Reads a stretch, sets some of it, writes all of it: the rest is as before. */
+    unsigned char stretch[BYTES];
+    const char *path = route("ck/sieved");
+    int fd = open(path, O_RDWR);
+    MUST(fd >= 0 && pread(fd, stretch, BYTES, 0) == BYTES);
+    memcpy(stretch + 100, sieved + 100, 50);
+    MUST(pwrite(fd, stretch, BYTES, 0) == BYTES);
+    MUST(pwrite(fd, stretch, 20, 10) == 20); /* elsewhere: unknown */
+    close(fd);
+}
+/* Before the bracket. */
+static void make_sieved(void)
+{
+    const char *prefix = getenv("SCR_PREFIX");
+    char path[SCR_MAX_FILENAME];
+    snprintf(path, sizeof path, "%s/ck", prefix);
+    MUST(mkdir(path, 0700) == 0);
+    strcat(path, "/sieved");
+    int fd = create(path);
+    write_all(fd, sieved, BYTES);
+    close(fd);
+}
+
+ARRAY(in_fresh);
+static void case_fresh(void)
+{
+    /* Zeros that the kernel made are values, too; nothing in the program holds them afterwards. */
+    int fd = create(route("ck/fresh"));
+    unsigned char *pages =
+        mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(pages != MAP_FAILED);
+    memcpy(pages + 56, in_fresh, 200);
+    write_all(fd, pages, BYTES);
+    MUST(munmap(pages, 1 << 16) == 0);
+    close(fd);
+    fd = create(route("ck/zeroed"));
+    pages = calloc(1, BYTES);
+    MUST(pages);
+    memcpy(pages + 56, in_fresh, 200);
+    write_all(fd, pages, BYTES);
+    free(pages);
+    close(fd);
+}
+
 static unsigned char *grown, *given_back, *freed_later, *grown_later, *mapping, *remapped, *shared;
 static void case_heap(void)
 {
@@ -387,20 +434,21 @@ int main(int argc, char **argv)
     mapping = anonymous(MAP_PRIVATE);
     remapped = anonymous(MAP_PRIVATE);
     shared = anonymous(MAP_SHARED);
+    make_sieved();
     begin_checkpoint("ck");
     case_plain(), case_pwrite(), case_writev(), case_pwritev(), case_pwritev2(), case_append();
     case_dup_lseek(), case_ftruncate(), case_o_trunc(), case_overwritten(), case_rename();
     case_links(), case_sibling(), case_copies(), case_unseen(), case_mmap(), case_punch();
     case_stdio(), case_packed(), case_staged(), case_heap(), case_threads(), case_used();
-    case_read_back(), case_openat(), case_pipe();
+    case_read_back(), case_openat(), case_pipe(), case_fresh(), case_sieved();
     complete_checkpoint();
 
-    unsigned char *arrays[] = {plain,        swapped,     vectored,    after_gap, version2,
-                               appended,     moved_about, shortened,   rewritten, under,
-                               renamed,      linked,      in_sibling,  copied,    mapped,
-                               kept_mapped,  punched,     buffered,    packed,    staged,
-                               staged_again, grown,       freed_later, threaded,  summed,
-                               computed,     read_again,  relative,    partial,   shared};
+    unsigned char *arrays[] = {
+        plain,      swapped,     vectored, after_gap,   version2, appended,   moved_about,
+        shortened,  rewritten,   under,    renamed,     linked,   in_sibling, copied,
+        mapped,     kept_mapped, punched,  buffered,    packed,   staged,     staged_again,
+        in_fresh,   sieved,      grown,    freed_later, threaded, summed,     computed,
+        read_again, relative,    partial,  shared};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         touch(arrays[i]);
     read_bytes(over, 90, 100);
