@@ -1,8 +1,9 @@
 """Copies are followed while a checkpoint is written or read: end to end, with the states known beforehand.
 
-The programs (c/copies_*) write states through SCR in many ways, each to a file of its own. Afterwards they read the
-elements with odd index and overwrite the others, so that a copy that was followed byte by byte shows as critical
-and dead elements in turn, in the order of the file; what was computed is critical whatever becomes of its source.
+The programs (c/copies_*) write states through SCR in many ways, each to its own file. Afterwards they read
+the elements with odd index and overwrite the others, so that a copy that was followed byte by byte shows as
+critical and dead elements in turn, in the order of the file; what was computed is critical whatever befalls
+its source.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ def skip_without_avx2(level: str) -> None:
 def traced(
     tool: Any, mpicc: str, scr_root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Trace]:
-    """Trace of a program: traced(source, level, *arguments of one run, ...); each is run once for all tests."""
+    """Trace of a program, run once for all tests.
+
+    Called with the source, the compiler's options, and each run's argument; the last trace is given.
+    """
     compilers = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
     libraries = {".c": [], ".cpp": ["-lstdc++"], ".f90": ["-lgfortran"]}
 

@@ -1,4 +1,4 @@
-"""The tool's interval map against a plain array (c/test_intervals.c), outside Valgrind and under the sanitizers."""
+"""The tool's interval map against a plain array (c/test_intervals.c), under the sanitizers."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def _has_headers(folder: Path) -> bool:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_against_an_array(program: Path, seed: int) -> None:
-    """Random intervals set, removed and looked up, in several windows of the key space; memory; nothing leaks."""
+    """Random intervals set, removed and looked up, in windows of the key space; memory; nothing leaks."""
     done = subprocess.run([str(program), str(seed), str(ROUNDS)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
