@@ -53,6 +53,9 @@ typedef struct {
     int (*Type_get_true_extent)(word type, long *lower, long *extent);
     int (*Type_dup)(word type, word *copy);
     int (*Type_free)(word *type);
+    int (*Type_commit)(word *type);
+    int (*Type_create_hindexed)(int count, const int *lengths, const long *displacements, word old,
+                                word *made);
     int (*Pack)(const void *buffer, int count, word type, void *packed, int bytes, int *position,
                 word comm);
     int (*Pack_size)(int count, word type, word comm, int *bytes);

@@ -131,6 +131,8 @@ static bool take_functions(mpi_library *mpi, void *handle)
     NEED(Type_get_true_extent);
     NEED(Type_dup);
     NEED(Type_free);
+    NEED(Type_commit);
+    NEED(Type_create_hindexed);
     NEED(Pack);
     NEED(Pack_size);
     NEED(Get_count);
@@ -171,8 +173,8 @@ const mpi_library *mpi_find(OrigFn real)
             static bool told;
             state = UNKNOWN;
             warn_once(&told,
-                      "this MPI library is not known (or linked statically): buffers of MPI "
-                      "calls are not marked; switch off its single-copy and RDMA transports");
+                      "MPI is linked statically, or a library that is not known: buffers of MPI "
+                      "calls are not marked, and what goes by RDMA or single copy is not seen");
         }
     }
     return state == KNOWN ? &the_library : NULL;

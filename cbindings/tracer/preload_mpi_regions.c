@@ -416,20 +416,34 @@ void transfer_drop(const mpi_library *mpi, transfer *moved)
 
 /* ---- Telling the tool ---- */
 
-/* Pack count elements in pieces; the packed copies count as read where they are a send buffer's. */
-static bool walk(const mpi_library *mpi, const region *walked, word comm, long count, bool written)
+/* MPI_BOTTOM: the datatype's displacements are addresses. Not every MPI_Pack takes that; the same
+ * datatype seen from its first byte serves all. */
+static bool rebase(const mpi_library *mpi, const region *walked, region *based)
 {
-    if (!walked->type || walked->size > INT_MAX / 2)
+    int one = 1;
+    long displacement = -walked->true_lower;
+    *based = *walked;
+    based->address = (word)walked->true_lower;
+    based->type = 0;
+    if (mpi->Type_create_hindexed(1, &one, &displacement, walked->type, &based->type) ||
+        mpi->Type_commit(&based->type))
         return false;
+    based->type = mpi_handle(mpi, based->type);
+    return true;
+}
+
+/* Pack elements in pieces; the packed copies count as read where they are a send buffer's. */
+static bool pack(const mpi_library *mpi, const region *walked, word comm, bool written)
+{
     long at_once = SCRATCH_BYTES / walked->size;
-    at_once = at_once < 1 ? 1 : at_once > count ? count : at_once;
+    at_once = at_once < 1 ? 1 : at_once > walked->count ? walked->count : at_once;
     int bytes = 0;
     if (mpi->Pack_size((int)at_once, walked->type, comm, &bytes))
         return false;
     void *scratch = malloc((size_t)bytes);
     bool done = scratch != NULL;
-    for (long first = 0; done && first < count; first += at_once) {
-        long now = count - first < at_once ? count - first : at_once;
+    for (long first = 0; done && first < walked->count; first += at_once) {
+        long now = walked->count - first < at_once ? walked->count - first : at_once;
         int used = 0;
         word from = walked->address + (word)(first * walked->extent);
         if (written)
@@ -442,6 +456,21 @@ static bool walk(const mpi_library *mpi, const region *walked, word comm, long c
             MESSAGE(TRACE_READ, scratch, used);
     }
     free(scratch);
+    return done;
+}
+
+static bool walk(const mpi_library *mpi, const region *gappy, word comm, long count, bool written)
+{
+    region walked = *gappy;
+    if (!walked.type || walked.size > INT_MAX / 2)
+        return false;
+    bool is_bottom = walked.address == 0;
+    if (is_bottom && !rebase(mpi, gappy, &walked))
+        return false;
+    walked.count = count;
+    bool done = pack(mpi, &walked, comm, written);
+    if (is_bottom)
+        mpi->Type_free(&walked.type);
     return done;
 }
 

@@ -14,7 +14,8 @@
  * left alone: MPICH 4.0 hangs in MPI_Finalize at times when UCX may not use CMA, and the wrappers
  * cover what moves that way. */
 static const char *const settings[][2] = {
-    /* "none" leaves Open MPI 4.1 without one-sided communication; emulated by messages is as good. */
+    /* "none" leaves Open MPI 4.1 without one-sided communication; emulated by messages is as good.
+     */
     {"OMPI_MCA_btl_vader_single_copy_mechanism", "emulated"},
     {"OMPI_MCA_smsc", "^cma,xpmem,knem"},
     {"MPIR_CVAR_CH4_CMA_ENABLE", "0"},

@@ -1,7 +1,7 @@
 """The MPI libraries on this machine, for the tracer's MPI tests.
 
-The one of conftest.py's `mpicc` and `mpiexec`, the standard binary interface that may come with it (mpicc_abi), and
-those that Debian installs side by side. Imports nothing of the package.
+The one of conftest.py's `mpicc` and `mpiexec`, the standard binary interface that may come with it
+(mpicc_abi), and those that Debian installs side by side. Imports nothing of the package.
 """
 
 from __future__ import annotations

@@ -234,6 +234,26 @@ static void ring(double *b, void (*move)(const message *))
     MPI_Type_free(&fields);
 }
 
+/* Addresses in the datatype, none in the call. */
+static void bottom(double *b)
+{
+    MPI_Datatype sent, received;
+    int lengths[] = {1, 1};
+    MPI_Aint from[2], to[2];
+    for (int i = 0; i < 2; i++) {
+        MPI_Get_address(b + 2 * i, &from[i]);
+        MPI_Get_address(b + 8 + 2 * i, &to[i]);
+    }
+    MPI_Type_create_hindexed(2, lengths, from, MPI_DOUBLE, &sent);
+    MPI_Type_create_hindexed(2, lengths, to, MPI_DOUBLE, &received);
+    MPI_Type_commit(&sent);
+    MPI_Type_commit(&received);
+    MPI_Sendrecv(MPI_BOTTOM, 1, sent, right, 6, MPI_BOTTOM, 1, received, left, 6, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Type_free(&sent);
+    MPI_Type_free(&received);
+}
+
 /* Both ends are replaced: what is sent is read first. */
 static void sendrecv_replace(double *b)
 {
@@ -484,28 +504,72 @@ typedef struct {
 } family;
 
 static const family families[] = {
-#define RING(name) {#name, name, NULL, NULL}
-#define COLLECTIVE(name) {#name, NULL, name, NULL}
-#define OTHER(name) {#name, NULL, NULL, name}
-    RING(send_recv), RING(sendrecv), RING(isend_irecv_waitall), RING(ssend_waitany),
-    RING(bsend_waitsome), RING(rsend_test), RING(issend_testany), RING(irsend_testsome),
-    RING(ibsend_testall), RING(persistent), RING(persistent_ssend), RING(mprobe_mrecv),
-    RING(mprobe_imrecv), OTHER(sendrecv_replace), OTHER(nobody), OTHER(cancelled),
+#define RING(name)                                                                                 \
+    {                                                                                              \
+#name, name, NULL, NULL                                                                    \
+    }
+#define COLLECTIVE(name)                                                                           \
+    {                                                                                              \
+#name, NULL, name, NULL                                                                    \
+    }
+#define OTHER(name)                                                                                \
+    {                                                                                              \
+#name, NULL, NULL, name                                                                    \
+    }
+    RING(send_recv),
+    RING(sendrecv),
+    RING(isend_irecv_waitall),
+    RING(ssend_waitany),
+    RING(bsend_waitsome),
+    RING(rsend_test),
+    RING(issend_testany),
+    RING(irsend_testsome),
+    RING(ibsend_testall),
+    RING(persistent),
+    RING(persistent_ssend),
+    RING(mprobe_mrecv),
+    RING(mprobe_imrecv),
+    OTHER(bottom),
+    OTHER(sendrecv_replace),
+    OTHER(nobody),
+    OTHER(cancelled),
 #if MPI_VERSION >= 4
-    RING(large_counts), OTHER(partitioned),
+    RING(large_counts),
+    OTHER(partitioned),
 #endif
 #ifdef HAVE_ISENDRECV
     RING(isendrecv),
 #endif
-    COLLECTIVE(bcast), COLLECTIVE(gather), COLLECTIVE(gather_in_place), COLLECTIVE(gatherv),
-    COLLECTIVE(scatter), COLLECTIVE(scatter_in_place), COLLECTIVE(scatterv), COLLECTIVE(allgather),
-    COLLECTIVE(allgather_in_place), COLLECTIVE(allgatherv), COLLECTIVE(alltoall),
-    COLLECTIVE(alltoall_in_place), COLLECTIVE(alltoallv), COLLECTIVE(alltoallw), COLLECTIVE(reduce),
-    COLLECTIVE(reduce_in_place), COLLECTIVE(allreduce), COLLECTIVE(allreduce_in_place),
-    COLLECTIVE(reduce_scatter), COLLECTIVE(reduce_scatter_block), COLLECTIVE(scan),
-    COLLECTIVE(exscan), COLLECTIVE(neighbor_allgather), COLLECTIVE(neighbor_allgatherv),
-    COLLECTIVE(neighbor_alltoall), COLLECTIVE(neighbor_alltoallv), COLLECTIVE(neighbor_alltoallw),
-    OTHER(window_put_get), OTHER(window_locked), OTHER(compare_and_swap),
+    COLLECTIVE(bcast),
+    COLLECTIVE(gather),
+    COLLECTIVE(gather_in_place),
+    COLLECTIVE(gatherv),
+    COLLECTIVE(scatter),
+    COLLECTIVE(scatter_in_place),
+    COLLECTIVE(scatterv),
+    COLLECTIVE(allgather),
+    COLLECTIVE(allgather_in_place),
+    COLLECTIVE(allgatherv),
+    COLLECTIVE(alltoall),
+    COLLECTIVE(alltoall_in_place),
+    COLLECTIVE(alltoallv),
+    COLLECTIVE(alltoallw),
+    COLLECTIVE(reduce),
+    COLLECTIVE(reduce_in_place),
+    COLLECTIVE(allreduce),
+    COLLECTIVE(allreduce_in_place),
+    COLLECTIVE(reduce_scatter),
+    COLLECTIVE(reduce_scatter_block),
+    COLLECTIVE(scan),
+    COLLECTIVE(exscan),
+    COLLECTIVE(neighbor_allgather),
+    COLLECTIVE(neighbor_allgatherv),
+    COLLECTIVE(neighbor_alltoall),
+    COLLECTIVE(neighbor_alltoallv),
+    COLLECTIVE(neighbor_alltoallw),
+    OTHER(window_put_get),
+    OTHER(window_locked),
+    OTHER(compare_and_swap),
 };
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
 #define MOMENTS (MPI_VERSION >= 4 ? 3 : 2)
