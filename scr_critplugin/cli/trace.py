@@ -254,8 +254,8 @@ def _lines(made: Made) -> list[str]:
     dropped = sum(kind.files * each.dropped for kind in packed for each in kind.variables)
     unexplained = sum(kind.files * each.unexplained for kind in outcome.kinds for each in kind.variables)
     lines = [
-        f"a checkpoint: {files} file{'s' if files != 1 else ''}, {total} bytes, of which {dropped} are dropped "
-        f"({100 * dropped / total if total else 0:.1f} %)",
+        f"a checkpoint: {files} file{'s' if files != 1 else ''}, {total} bytes, "
+        f"of which {dropped} are dropped ({100 * dropped / total if total else 0:.1f} %)",
         f"undecided (never touched until the trace ended): {outcome.undecided} bytes; "
         f"uncritical without a simple rule, and kept: {unexplained} bytes",
         *_steps(outcome.steps),
