@@ -2,7 +2,7 @@
 
 What stdio's buffers, record markers and headers cut in pieces, and what several ranks wrote into one file, is
 one section again where it is of one source. Knows names and addresses, nothing of states. Imports NumPy,
-``regions``, ``naming`` (what a source is) and ``trace_file``. Tests: ``tests/test_tracing_sections.py``.
+``regions``, ``naming`` (what a source is) and ``trace_file``. Tests: ``tests/test_tracing_planning.py``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Rules (safe side first: what nobody saw is critical):
   checkpoint was written) gives way. What was unused after the restart is what the other side says.
 - Unused is as good as its window: it may be dropped only where the program ended by itself.
 
-Imports NumPy, ``criticality`` (the states) and ``trace_file``. Tests: ``tests/test_tracing_uniting.py``.
+Imports NumPy, ``criticality`` (the states) and ``trace_file``. Tests: ``tests/test_tracing_planning.py``.
 """
 
 from __future__ import annotations
