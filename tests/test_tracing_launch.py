@@ -131,27 +131,26 @@ def test_a_program_without_build_id_has_its_digest(tmp_path: Path) -> None:
 def test_single_copy_transports_are_off_and_said_where_the_user_wanted_others(tmp_path: Path) -> None:
     given = {"OMPI_MCA_btl_vader_single_copy_mechanism": "cma", "PATH": "/bin", "PSM2_KASSIST_MODE": "none"}
     found, replaced = traced_environment(given, tmp_path / "hints")
-    assert found["OMPI_MCA_btl_vader_single_copy_mechanism"] == "none"
+    assert found["OMPI_MCA_btl_vader_single_copy_mechanism"] == "emulated"
     assert found["MPIR_CVAR_CH4_CMA_ENABLE"] == "0"
     assert found["ROMIO_HINTS"] == str(tmp_path / "hints")
     assert found["PATH"] == "/bin"
     assert replaced == ["OMPI_MCA_btl_vader_single_copy_mechanism"]
 
 
+def test_the_transports_of_ucx_are_left_alone(tmp_path: Path) -> None:
+    assert "UCX_TLS" not in traced_environment({}, tmp_path)[0]
+    assert traced_environment({"UCX_TLS": "rc,cma"}, tmp_path)[0]["UCX_TLS"] == "rc,cma"
+
+
 @pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (None, "^cma,knem,xpmem"),
-        ("all", "^cma,knem,xpmem"),
-        ("^tcp", "^tcp,cma,knem,xpmem"),
-        ("rc,cma,self", "rc,self"),
-        ("sm,rc", "posix,sysv,rc"),
-        ("cma", "^cma,knem,xpmem"),
-    ],
+    ("given", "expected"), [(None, "-x86"), ("-pci", "-pci,-x86"), ("-x86,-pci", "-x86,-pci")]
 )
-def test_ucx_keeps_the_fabric_that_the_user_named(given: str | None, expected: str) -> None:
-    environment = {} if given is None else {"UCX_TLS": given}
-    assert traced_environment(environment, Path("h"))[0]["UCX_TLS"] == expected
+def test_hwloc_is_silent_and_keeps_the_users_components(given: str | None, expected: str) -> None:
+    environment = {} if given is None else {"HWLOC_COMPONENTS": given}
+    found, replaced = traced_environment(environment, Path("h"))
+    assert found["HWLOC_COMPONENTS"] == expected
+    assert replaced == []
 
 
 def test_hints_of_the_user_live_on(tmp_path: Path) -> None:
