@@ -72,5 +72,5 @@ def hints_text(environment: Mapping[str, str]) -> str:
 
 
 def _without_x86(given: str) -> str:
-    """hwloc's components without the one that prints a complaint on every rank under Valgrind."""
+    """Components of hwloc without the one that prints a complaint on every rank under Valgrind."""
     return given if _SILENT_HWLOC in given.split(",") else ",".join(filter(None, [given, _SILENT_HWLOC]))
