@@ -19,6 +19,10 @@
 #include <pub_tool_oset.h>
 #include <pub_tool_replacemalloc.h>
 
+/* The C library's vectorised string functions look up to 127 bytes past a string: not into the
+ * block behind it, which would seem to be read. Before and behind each block. */
+enum { REDZONE = 64 };
+
 typedef struct {
     Addr start; /* first: the tree's key */
     SizeT bytes;
@@ -289,5 +293,5 @@ void blocks_init(void)
     VG_(needs_malloc_replacement)
     (take_malloc, take_malloc, take_new_aligned, take_malloc, take_new_aligned, take_memalign,
      take_calloc, release, release, release_aligned, release, release_aligned, resize, usable_size,
-     0);
+     REDZONE);
 }
