@@ -7,6 +7,8 @@ with a checkpoint. What comes before, MPI's start and the kernel's set-up, is me
 and taken off. It is compared with a plain run and with Valgrind's empty tool, which is the floor: what the
 tracer adds is the ratio to that. Ratios are medians over turns in which the three alternate. Memory is the
 peak above that of the empty tool, for each byte of the array, on the checkpoint's side and on the restart's.
+Runs of a second or two show above all what a checkpoint costs, half a second or more of translating the code
+that writes it; bt.W runs for a minute and shows the tracking itself.
 
 Needs valgrind, mpicc and an SCR: $SCR_ROOT, else the stand-in of ``integration/scr_local`` is built. May
 import the package; nothing imports it.
