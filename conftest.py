@@ -111,6 +111,21 @@ def wrap_lib(package_lib: Path) -> Path:
     return package_lib / "libscr_crit_wrap.a"
 
 
+@pytest.fixture(scope="session")
+def valgrind_lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder for VALGRIND_LIB with the installed package's tracer, or that of the build folder TRACER_BUILD."""
+    from scr_critplugin.errors import CritError
+    from scr_critplugin.tracing.valgrind import find_valgrind, make_tool_folder
+
+    build = os.environ.get("TRACER_BUILD")
+    if build:
+        return Path(build) / "valgrind"
+    try:
+        return make_tool_folder(find_valgrind(os.environ), tmp_path_factory.mktemp("valgrind"))
+    except CritError as error:
+        pytest.skip(str(error))
+
+
 @pytest.fixture(autouse=True)
 def _quiet_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test inherits SCR's or the plugin's parameters from the shell that started pytest."""

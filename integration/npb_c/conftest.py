@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,22 +38,3 @@ def kernel(
     which = port(request.param, "S")
     job = Job(tmp_path_factory.mktemp("undisturbed"), mpiexec, built(which))
     return Kernel(which, job, job.run())
-
-
-@pytest.fixture(scope="session")
-def valgrind_lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """VALGRIND_LIB with the tool: $TRACED_VALGRIND_LIB, else built from the source tree."""
-    ready = os.environ.get("TRACED_VALGRIND_LIB")
-    if ready:
-        return Path(ready)
-    for program in ("valgrind", "cmake"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}: install the package {program}")
-    folder = tmp_path_factory.mktemp("tracer")
-    tracer = HERE.parents[1] / "cbindings" / "tracer"
-    command = ["cmake", "-S", str(tracer), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release"]
-    configured = subprocess.run(command, capture_output=True, text=True, check=True)
-    if "left out" in configured.stdout:
-        pytest.skip(configured.stdout[configured.stdout.index("Access tracer") :].strip())
-    subprocess.run(["make", "-C", str(folder)], capture_output=True, text=True, check=True)
-    return folder / "valgrind"

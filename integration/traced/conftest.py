@@ -18,29 +18,6 @@ from traced_harness import Job, Toolchain, call  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def valgrind_lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder for VALGRIND_LIB with the tool: TRACED_VALGRIND_LIB, else built here from the source tree."""
-    ready = os.environ.get("TRACED_VALGRIND_LIB")
-    if ready:
-        return Path(ready)
-    for program in ("valgrind", "cmake"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}: install the package {program}")
-    folder = tmp_path_factory.mktemp("tracer")
-    tracer = HERE.parents[1] / "cbindings" / "tracer"
-    configured = subprocess.run(
-        ["cmake", "-S", tracer, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    if "left out" in configured.stdout:
-        pytest.skip(configured.stdout[configured.stdout.index("Access tracer") :].strip())
-    subprocess.run(["make", "-C", folder, "-j2"], capture_output=True, text=True, check=True)
-    return folder / "valgrind"
-
-
-@pytest.fixture(scope="session")
 def toolchain(tmp_path_factory: pytest.TempPathFactory, mpicc: str, scr_root: Path) -> Toolchain:
     """Builds programs of several ranks."""
     mpicxx = Path(mpicc).with_name(Path(mpicc).name.replace("mpicc", "mpicxx"))

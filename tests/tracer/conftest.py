@@ -1,12 +1,10 @@
 """Fixtures of the tracer's tests: the tool, ready to run programs, and traced runs of small C programs.
 
-The tool under test is the installed package's; where that has none, it is built from the source tree.
-Programs are linked with the SCR under test (`scr_root`). Without Valgrind the tests are skipped.
+The tool under test is that of `valgrind_lib`. Programs are linked with the SCR under test (`scr_root`).
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -36,37 +34,10 @@ def built_tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _installed_tool() -> Path | None:
-    """The folder of the installed package's tool, if it has one."""
-    try:
-        import scr_critplugin
-    except ImportError:
-        return None
-    folder = Path(scr_critplugin.__file__).parent / "lib" / "valgrind"
-    return folder if list(folder.glob("scr_crit-*")) else None
-
-
-def _stock_folder(valgrind: str) -> Path:
-    """Where Valgrind keeps its own tools."""
-    prefix = Path(valgrind).resolve().parent.parent
-    for pattern in ("libexec/valgrind", "lib*/valgrind", "lib/*/valgrind"):
-        for folder in prefix.glob(pattern):
-            if list(folder.glob("none-*")):
-                return folder
-    pytest.skip(f"Valgrind's own tools are not under {prefix}")
-
-
 @pytest.fixture(scope="session")
-def tool(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Tool:
+def tool(valgrind_lib: Path) -> Tool:
     """The tool under test."""
-    valgrind = valgrind_program()
-    chosen = os.environ.get("TRACER_BUILD")  # a build folder, for development
-    ours = Path(chosen) if chosen else _installed_tool() or request.getfixturevalue("built_tool")
-    folder = tmp_path_factory.mktemp("valgrind")
-    files = [*_stock_folder(valgrind).iterdir(), *ours.glob("scr_crit-*"), *ours.glob("vgpreload_scr_crit-*")]
-    for file in files:
-        (folder / file.name).symlink_to(file)
-    return Tool(valgrind, folder)
+    return Tool(valgrind_program(), valgrind_lib)
 
 
 @pytest.fixture(scope="session")
