@@ -113,7 +113,7 @@ def wrap_lib(package_lib: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def valgrind_lib(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder for VALGRIND_LIB with the installed package's tracer, or that of the build folder TRACER_BUILD."""
+    """Folder for VALGRIND_LIB with the installed tracer, or with that of the build folder TRACER_BUILD."""
     from scr_critplugin.errors import CritError
     from scr_critplugin.tracing.valgrind import find_valgrind, make_tool_folder
 
