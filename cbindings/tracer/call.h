@@ -25,6 +25,8 @@ typedef struct {
     HChar *path;
     ULong path_device, path_inode; /* 0, 0: nothing */
     Bool closes_dump;
+    /* Where recvfrom writes: as many bytes as it tells, not as many as there is room for. */
+    Addr receives;
 } call;
 
 /* calls_transfer.c: read, write and their kin. False: not one of them. */
@@ -46,6 +48,8 @@ void calls_each_pending(void (*visit)(call *other, void *closure), void *closure
 /* A copy of a path of the program, with the folder that dirfd stands for; NULL if it cannot be
  * read. The caller frees it. */
 HChar *call_path(Int dirfd, Addr path);
+/* The kernel wrote there. */
+void call_wrote(Addr address, SizeT bytes);
 /* Whether the program may read these bytes. */
 Bool call_readable(Addr address, SizeT bytes);
 

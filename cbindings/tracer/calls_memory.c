@@ -9,6 +9,7 @@
 #include "blocks.h"
 #include "files.h"
 #include "phase.h"
+#include "shadow.h"
 #include "shared_maps.h"
 
 #include <pub_tool_aspacemgr.h>
@@ -90,7 +91,51 @@ static void before_exit(call *at, const UWord *arguments)
         phase_exit_asked((Int)arguments[0]);
 }
 
+/* ---- Messages ---- */
+
+/* Valgrind reports the whole buffer as written, however short the message was. */
+static void before_receiving(call *at, const UWord *arguments)
+{
+    at->receives = arguments[1];
+}
+static void after_receiving(ThreadId tid, call *at, const UWord *arguments, UWord result)
+{
+    (void)tid;
+    /* MSG_TRUNC tells how long the message was, which may be more than there was room for. */
+    call_wrote(at->receives, result < arguments[2] ? result : arguments[2]);
+}
+
 /* ---- What the tool cannot see ---- */
+
+/* What is undecided may be read where nobody sees it. */
+static void close_off(const HChar *text)
+{
+    if (phase != PHASE_TRACK || shadow_pending() == 0)
+        return;
+    tool_warn(text);
+    shadow_read(0, ~(SizeT)0);
+}
+
+static void child_made(const HChar *text, UWord flags)
+{
+    if (!(flags & VKI_CLONE_VM)) /* else a thread, or one that starts a program at once */
+        close_off(text);
+}
+
+static const HChar child_reads[] =
+    "the program forked; what the child reads is not seen, and so what was undecided then counts "
+    "as needed";
+
+static void before_fork(call *at, const UWord *arguments)
+{
+    (void)at, (void)arguments;
+    child_made(child_reads, 0);
+}
+static void before_clone(call *at, const UWord *arguments)
+{
+    (void)at;
+    child_made(child_reads, arguments[0]);
+}
 
 static void before_exec(call *at, const UWord *arguments)
 {
@@ -106,6 +151,8 @@ static void before_asynchronous(call *at, const UWord *arguments)
     if (phase_follows())
         tool_warn("Asynchronous input or output (io_submit or io_uring) while a checkpoint was "
                   "written or read: what it moves is not seen, and stays critical.");
+    close_off("asynchronous input or output (io_submit or io_uring): what it reads is not seen, "
+              "and so what was undecided then counts as needed");
 }
 
 static void before_foreign_access(call *at, const UWord *arguments)
@@ -121,6 +168,11 @@ const call_kind calls_on_memory[] = {
     {__NR_mmap, NULL, after_mmap},
     {__NR_msync, before_msync, NULL},
     {__NR_shmat, NULL, after_shmat},
+    {__NR_recvfrom, before_receiving, after_receiving},
+#ifdef __NR_fork
+    {__NR_fork, before_fork, NULL},
+#endif
+    {__NR_clone, before_clone, NULL},
     {__NR_exit_group, before_exit_group, NULL},
     {__NR_exit, before_exit, NULL},
     {__NR_execve, before_exec, NULL},

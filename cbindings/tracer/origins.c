@@ -94,7 +94,9 @@ void origins_use(Addr address, SizeT bytes)
     }
 }
 
-/* What lies beyond the end of a thread's stack is left over from calls that returned. */
+/* What lies beyond the end of the first thread's stack is left over from calls that returned. Of
+ * other threads' stacks only the top is known: a program may have put them into memory that holds
+ * other things below, a block of the heap or more stacks. */
 static void forget_dead_stack(ThreadId tid)
 {
     enum { RED_ZONE = 128 }; /* below the stack pointer, still the function's */
@@ -110,12 +112,15 @@ static void forget_dead_stack(ThreadId tid)
 
 void origins_use_registers(ThreadId tid)
 {
+    enum { FIRST_THREAD = 1 };
     registers_use(tid);
     ThreadId other;
     Addr lowest, highest;
     VG_(thread_stack_reset_iter)(&other);
-    while (VG_(thread_stack_next)(&other, &lowest, &highest))
-        forget_dead_stack(other);
+    while (VG_(thread_stack_next)(&other, &lowest, &highest)) {
+        if (other == FIRST_THREAD)
+            forget_dead_stack(other);
+    }
 }
 
 const intervals *origins_written(void)

@@ -142,13 +142,19 @@ static void text_read(CorePart part, ThreadId tid, const HChar *what, Addr addre
         memory_read(part, tid, what, address, text_bytes(address));
 }
 
-static void memory_written(CorePart part, ThreadId tid, Addr address, SizeT bytes)
+void call_wrote(Addr address, SizeT bytes)
 {
-    (void)part, (void)tid;
     if (phase == PHASE_TRACK)
         shadow_write(address, bytes);
     else if (phase_follows())
         origins_overwrite(address, bytes, ORIGIN_DERIVED);
+}
+
+static void memory_written(CorePart part, ThreadId tid, Addr address, SizeT bytes)
+{
+    if (part == Vg_CoreSysCall && call_of(tid)->receives == address && address)
+        return; /* after_received */
+    call_wrote(address, bytes);
 }
 
 static void store_to_file(const shared_map *piece)
@@ -196,6 +202,8 @@ static void break_moved_up(Addr address, SizeT bytes, ThreadId tid)
 
 static void memory_remapped(Addr from, Addr to, SizeT bytes)
 {
+    if (phase_follows())
+        origins_use(from, bytes); /* what stands there now, wherever it came from */
     watch_remapped(from, to, bytes);
     memory_mapped(to, bytes, True, True, False, 0);
     shared_maps_move(from, to, bytes);

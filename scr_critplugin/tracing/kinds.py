@@ -6,8 +6,8 @@ run is) and ``trace_file``. Tests: ``tests/test_tracing_planning.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from .file_patterns import Pattern, Seen, generalise, relative_path
 from .run_folder import Run
@@ -31,6 +31,8 @@ class Kind:
     sections : FileSections, states : ByteStates
     whole : str
         Why the files must stay as they are, or "".
+    seen : tuple of (path, rank, dataset)
+        Every file that was seen under the pattern.
     """
 
     pattern: Pattern
@@ -39,6 +41,7 @@ class Kind:
     sections: FileSections
     states: ByteStates
     whole: str = ""
+    seen: tuple[tuple[str, int, str], ...] = ()
 
 
 @dataclass
@@ -86,8 +89,22 @@ def find_kinds(runs: Sequence[Run], names_of: NamesOf) -> Found:
         judged = [_Member(name, instances, names_of) for name, instances in members.items()]
         for member in judged:
             found.warnings.extend(f"{pattern.pattern}: {text}" for text in member.warnings)
-        found.kinds.append(_kind(pattern, judged))
+        found.kinds.append(replace(_kind(pattern, judged), seen=_files(members.values())))
     return found
+
+
+def _files(
+    members: Iterable[Mapping[tuple[int, bool, str, int], list[_Part]]],
+) -> tuple[tuple[str, int, str], ...]:
+    """Path, rank and dataset of every file."""
+    found: dict[tuple[str, int, str], None] = {}
+    for instances in members:
+        for (_, _, path, _), parts in instances.items():
+            for part in parts:
+                generation = part.trace.generations[part.file.generation]
+                dataset = generation.dataset if generation.kind != "dump" else ""
+                found[path, part.trace.rank, dataset] = None
+    return tuple(found)
 
 
 def _by_pattern(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..criticality import CriticalityMap, ElementState, Variable
-from ..errors import TraceError
+from ..errors import NoMatchError, TraceError
 from ..layout import REST, Array, Bytes, FileLayout, Layout, Section
 from ..plan import Evidence, Plan, compile_plan
 from .arrays import ArrayStates, Part, array_states
@@ -25,6 +25,7 @@ from .trace_file import RankTrace
 
 Shapes = Mapping[str, tuple[int, ...]]
 
+_CONFUSED = "their pattern also matches files of another kind"
 _LISTED = 16
 """Values that a fact spells out, of many."""
 
@@ -112,7 +113,7 @@ def make_plan(runs: Sequence[Run], shapes: Shapes | None = None) -> Outcome:
         raise TraceError(_why_nothing(runs, found.warnings))
     kinds = [(kind, _arrays(kind, given)) for kind in found.kinds]
     _require_names(given, [array.section.name for _, arrays in kinds for array in arrays])
-    plan = _compile(kinds, _facts(runs, kinds))
+    plan, kinds = _compile_all(kinds, runs)
     told = tuple(_told(kind, arrays, runs) for kind, arrays in kinds)
     warnings = [*found.warnings, *_kind_warnings(told, runs[-1]), *_rank_warnings(runs)]
     return Outcome(plan, told, tuple(dict.fromkeys(warnings)), _undecided(kinds), _steps(runs[-1]))
@@ -129,6 +130,40 @@ def _why_nothing(runs: Sequence[Run], warnings: Sequence[str]) -> str:
         "SCR_Start_checkpoint was seen. Let it run until its first checkpoint; for files that it writes "
         "outside of SCR name them: --dump 'GLOB'"
     )
+
+
+def _compile_all(
+    kinds: list[tuple[Kind, list[ArrayStates]]], runs: Sequence[Run]
+) -> tuple[Plan, list[tuple[Kind, list[ArrayStates]]]]:
+    """The plan, and the kinds in its order; those whose files it cannot tell from others' are kept whole.
+
+    A file's entry is the first that matches: where that is another kind's, the pattern that says most goes
+    first.
+    """
+    plan = _compile(kinds, _facts(runs, kinds))
+    if not _confused(plan, kinds):
+        return plan, kinds
+    kinds = sorted(kinds, key=lambda one: -len(re.sub(r"\*|{[^}]*}", "", one[0].pattern.pattern)))
+    confused = _confused(_compile(kinds, _facts(runs, kinds)), kinds)
+    kinds = [
+        (replace(kind, whole=_CONFUSED) if kind.pattern.pattern in confused else kind, arrays)
+        for kind, arrays in kinds
+    ]
+    return _compile(kinds, _facts(runs, kinds)), kinds
+
+
+def _confused(plan: Plan, kinds: Sequence[tuple[Kind, list[ArrayStates]]]) -> set[str]:
+    """Patterns that another kind's files match first, and those of these kinds."""
+    found: set[str] = set()
+    for kind, _ in kinds:
+        for path, rank, dataset in kind.seen:
+            try:
+                first = plan.match(path, rank, dataset or None).entry.pattern
+            except NoMatchError:  # read by another rank than the name's
+                continue
+            if first != kind.pattern.pattern:
+                found |= {kind.pattern.pattern, first}
+    return found
 
 
 def _arrays(kind: Kind, shapes: Shapes) -> list[ArrayStates]:
