@@ -20,7 +20,10 @@ void watch_use(ULong origin, SizeT bytes);
 void watch_overwritten(Addr address, SizeT bytes);
 
 /* In any phase: */
-/* Memory is gone (free, munmap): what was pending there counts as overwritten. */
+/* The program goes on: a step ended, or a checkpoint or restart begins. */
+void watch_mark(void);
+/* Memory is gone (free, munmap): what was pending there is dead if a mark follows. If none does,
+ * the program merely ended, and it was never touched. */
 void watch_gone(Addr address, SizeT bytes);
 /* Memory is mapped anew, and holds what the kernel put there. */
 void watch_fresh(Addr address, SizeT bytes);
