@@ -78,10 +78,30 @@ void watch_use(ULong origin, SizeT bytes)
     }
 }
 
-void watch_overwritten(Addr address, SizeT bytes)
+/* What of a store lies where others may read it at once, whatever becomes of it in this phase. A
+ * checkpoint's file that is mapped is not such memory: it is what is being written. */
+static void use_where_shared(Addr address, SizeT bytes, ULong origin)
 {
-    /* origins_written() tells at the end what was overwritten, and with what. */
-    (void)address, (void)bytes;
+    for (SizeT done = 0; done < bytes;) {
+        ULong is_shared;
+        shared_map map;
+        SizeT piece = shared_maps_piece(address + done, bytes - done, &map);
+        Bool seen = map.length > 0 && !files_may_be_ours(map.device, map.inode);
+        if (!seen && shared) {
+            piece = intervals_piece(shared, address + done, piece, &is_shared);
+            seen = is_shared != ORIGIN_NONE;
+        }
+        if (seen)
+            watch_use(origin_at(origin, done), piece);
+        done += piece;
+    }
+}
+
+void watch_stored(Addr address, SizeT bytes, ULong origin)
+{
+    Bool known = origin_is_memory(origin) || origin_is_file(origin);
+    if (known && (shared || shared_maps_near(address, bytes)))
+        use_where_shared(address, bytes, origin);
 }
 
 /* ---- Memory that goes or moves ---- */

@@ -105,6 +105,12 @@ OUTPUT: dict[str, list[tuple[int, str]]] = {
     "zeroed": [(156, "c"), (100, "d")],  # of calloc's
     "sieved": [(10, "-"), (20, "c"), (70, "-"), (50, "d"), (106, "-")],  # read, changed in part, written
     "piped": [(100, "c"), (100, "d"), (56, "c")],
+    # 50 of the last 56 were given to others, from a buffer or in memory that was then overwritten
+    "socket": [(100, "c"), (100, "d"), (50, "c"), (6, "u")],
+    "device": [(100, "c"), (100, "d"), (50, "c"), (6, "u")],
+    "memory": [(100, "c"), (100, "d"), (50, "c"), (6, "u")],
+    "segment": [(100, "c"), (100, "d"), (50, "c"), (6, "u")],
+    "mapped_twice": TOUCHED,
 }
 
 
@@ -132,6 +138,7 @@ def test_only_routed_files_are_named(output: tuple[Trace, str, str]) -> None:
     [
         ("beside", 255, {"used"}),
         ("piped", 255, {"used"}),
+        ("memory", 249, {"used"}),
         ("summed", 255, {"used"}),
         ("computed", 0, {"derived"}),
         ("unseen", 0, {"derived"}),
