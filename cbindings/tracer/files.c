@@ -68,6 +68,21 @@ void files_routed(const HChar *name, const HChar *path)
         files_restart_look();
 }
 
+static UInt passed_on; /* begins without an end */
+
+void files_passed_on(Bool begins)
+{
+    if (begins)
+        passed_on++;
+    else if (passed_on > 0)
+        passed_on--;
+}
+
+Bool files_are_passed_on(void)
+{
+    return passed_on > 0;
+}
+
 Bool files_stat(Int fd, struct vg_stat *status)
 {
     return fd >= 0 && VG_(fstat)(fd, status) == 0 && VKI_S_ISREG(status->mode);

@@ -23,6 +23,9 @@ const HChar *files_dataset(void);
 /* SCR routed a file; both names are copied. A relative path is taken from the working directory. */
 void files_routed(const HChar *name, const HChar *path);
 
+/* Until as many ends as begins came: what is read from files is passed to other processes unseen,
+ * and is used; what is written to them came from others, and is of unknown origin. */
+void files_passed_on(Bool begins);
 /* A regular file behind fd; False for anything else. */
 Bool files_stat(Int fd, struct vg_stat *status);
 /* System calls; ignored unless they matter in the present phase. */

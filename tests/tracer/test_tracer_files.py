@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from trace_reader import Trace, read_trace
+from tracer_tool import valgrind_program
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
@@ -27,6 +28,16 @@ def compile_case(compile_program: Callable[..., Path], name: str) -> Path:
 def runs(*pieces: tuple[int, str]) -> list[tuple[int, str]]:
     """The pieces without those of no length."""
     return [piece for piece in pieces if piece[0]]
+
+
+@pytest.fixture
+def valgrind_headers() -> str:
+    """The compiler's option for Valgrind's client requests."""
+    prefix = Path(valgrind_program()).resolve().parent.parent
+    folder = prefix / "include" / "valgrind"
+    if not (folder / "valgrind.h").exists():
+        pytest.skip(f"no {folder}/valgrind.h: install Valgrind's headers")
+    return f"-I{folder}"
 
 
 @pytest.fixture
@@ -201,6 +212,22 @@ def test_a_question_without_a_checkpoint_makes_none(
     assert trace.file("ck/a").runs() == [
         (10, "c"), (10, "d"), (10, "c"), (80, "d"), (90, "u"), (10, "c"), (46, "u")
     ]  # fmt: skip
+
+
+def test_what_is_read_or_written_for_other_processes_is_critical(
+    compile_program: Callable[..., Path], run_traced: Callable[..., Any], valgrind_headers: str
+) -> None:
+    headers = (f"-I{PROGRAMS}", f"-I{HERE.parents[1] / 'cbindings' / 'tracer'}", valgrind_headers)
+    program = compile_program(PROGRAMS / "passed_on.c", "-O1", *headers)
+    trace = run_traced(program).trace()
+    assert trace.file("ck/apart").runs() == [(256, "c")]
+    assert trace.file("ck/apart").reasons(0) == {"derived"}
+    assert trace.file("ck/own").runs() == [(256, "d")]
+    assert trace.file("ck/back").runs() == [(100, "c"), (156, "d")]
+    trace = run_traced(program, "restart").trace()
+    assert trace.file("ck/apart").runs() == [(256, "c")]
+    assert trace.file("ck/apart").reasons(0) == {"used"}
+    assert trace.file("ck/own").runs() == [(256, "d")]
 
 
 LIFETIMES = {
