@@ -111,6 +111,9 @@ OUTPUT: dict[str, list[tuple[int, str]]] = {
     "memory": [(100, "c"), (100, "d"), (50, "c"), (6, "u")],
     "segment": [(100, "c"), (100, "d"), (50, "c"), (6, "u")],
     "mapped_twice": TOUCHED,
+    # a register held 8 of the last 56 as a signal came
+    "signal": [(100, "c"), (100, "d"), (8, "c"), (48, "u")],
+    "held": [(100, "c"), (100, "d"), (8, "c"), (48, "u")],
 }
 
 
@@ -128,9 +131,19 @@ def test_a_hole_that_was_punched_is_critical(output: tuple[Trace, str, str]) -> 
     assert file.reasons(64) == {"derived"} and file.reasons(63) == {"read"}
 
 
+def test_memory_that_other_processes_are_given(output: tuple[Trace, str, str]) -> None:
+    trace, printed, _ = output
+    if "no process_vm" in printed:
+        pytest.skip("process_vm_readv and its kin are forbidden here: run the tests where ptrace is allowed")
+    given, taken = trace.file("ck/vm_given"), trace.file("ck/vm_taken")
+    assert given.runs() == taken.runs() == [(100, "c"), (100, "d"), (50, "c"), (6, "u")]
+    assert given.reasons(200) == {"used"} and taken.reasons(200) == {"derived"}
+    assert any("process_vm_readv" in " ".join(fields) for fields in trace.of("warning"))
+
+
 def test_only_routed_files_are_named(output: tuple[Trace, str, str]) -> None:
     names = {file.name for file in output[0].files}
-    assert names == {f"ck/{name}" for name in [*OUTPUT, "punched"]}
+    assert names == {f"ck/{name}" for name in [*OUTPUT, "punched", "vm_given", "vm_taken"]}
 
 
 @pytest.mark.parametrize(
@@ -139,6 +152,8 @@ def test_only_routed_files_are_named(output: tuple[Trace, str, str]) -> None:
         ("beside", 255, {"used"}),
         ("piped", 255, {"used"}),
         ("memory", 249, {"used"}),
+        ("signal", 200, {"derived"}),
+        ("held", 207, {"used"}),
         ("summed", 255, {"used"}),
         ("computed", 0, {"derived"}),
         ("unseen", 0, {"derived"}),
