@@ -23,6 +23,9 @@ const HChar *files_dataset(void);
 /* SCR routed a file; both names are copied. A relative path is taken from the working directory. */
 void files_routed(const HChar *name, const HChar *path);
 
+/* Until as many ends as begins came: what is read from files is passed to other processes unseen,
+ * and is used; what is written to them came from others, and is of unknown origin. */
+void files_passed_on(Bool begins);
 /* A regular file behind fd; False for anything else. */
 Bool files_stat(Int fd, struct vg_stat *status);
 /* System calls; ignored unless they matter in the present phase. */
@@ -68,6 +71,8 @@ const intervals *files_content(const trace_file *file);
 const intervals *files_seen(const trace_file *file);
 /* Whether this is one of the files of the present generation. */
 Bool files_is_ours(ULong device, ULong inode);
+/* While copies are followed: whether a name that was routed so far points at this file. */
+Bool files_may_be_ours(ULong device, ULong inode);
 /* Where ORIGIN_FILE | position is: the file and its offset; the piece goes on for at most `limit`
  * bytes. Valid until files_end. Returns the length of the piece. */
 ULong files_at(ULong position, ULong limit, trace_file **file, ULong *offset);

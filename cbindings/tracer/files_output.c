@@ -71,6 +71,10 @@ static void store(trace_file *file, ULong offset, ULong bytes, ULong origin)
 
 void files_written(Int fd, ULong offset, Addr address, SizeT bytes)
 {
+    if (files_are_passed_on()) {
+        files_written_unseen(fd, offset, bytes);
+        return;
+    }
     trace_file *file = written_file(fd);
     for (SizeT done = 0; file && done < bytes;) {
         ULong origin;

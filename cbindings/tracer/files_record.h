@@ -40,6 +40,9 @@ routed_file *files_routed_nth(UInt n);
 void files_choose(trace_file *file, const routed_file *routed, ULong size);
 void files_choose_none(void);
 
+/* Whether files_passed_on holds. */
+Bool files_are_passed_on(void);
+
 /* files_output.c: files_read in PHASE_OUTPUT */
 Bool files_read_back(Int fd, ULong offset, Addr address, SizeT bytes);
 

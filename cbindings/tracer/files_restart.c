@@ -40,6 +40,8 @@ static trace_file *restart_file(Int fd)
 
 Bool files_read(Int fd, ULong offset, Addr address, SizeT bytes)
 {
+    if (files_are_passed_on())
+        files_sent(fd, offset, bytes);
     if (phase == PHASE_OUTPUT)
         return files_read_back(fd, offset, address, bytes);
     trace_file *file = phase == PHASE_RESTART ? restart_file(fd) : NULL;

@@ -5,6 +5,7 @@
  * Tests: tests/tracer/test_tracer_build.py, test_tracer_accesses.py.
  */
 #include "blocks.h"
+#include "files.h"
 #include "instrument.h"
 #include "origins.h"
 #include "phase.h"
@@ -123,6 +124,9 @@ static Bool take_request(ThreadId tid, UWord *arguments, UWord *answer)
         break;
     case TRACE_LOADS_ARE_WRITES:
         instrument_loads_are_writes(tid, arguments[1] != 0);
+        break;
+    case TRACE_IO_PASSED_ON:
+        files_passed_on(arguments[1] != 0);
         break;
     case TRACE_RANK:
         trace_line("rank %lu %lu", arguments[1], arguments[2]);

@@ -51,7 +51,7 @@ void origins_overwrite(Addr address, SizeT bytes, ULong origin)
 {
     if (bytes == 0)
         return;
-    watch_overwritten(address, bytes);
+    watch_stored(address, bytes, origin);
     if (written)
         intervals_set(written, address, bytes, origin == ORIGIN_NONE ? ORIGIN_DERIVED : origin);
 }

@@ -21,7 +21,7 @@ void origins_end(void);
 /* As intervals_piece, for memory: never ORIGIN_NONE (an address stands for itself). */
 SizeT origins_piece(Addr address, SizeT limit, ULong *origin);
 /* Memory was overwritten with bytes of this origin (a system call, a read of a file). Reports
- * watch_overwritten first. */
+ * watch_stored first. */
 void origins_overwrite(Addr address, SizeT bytes, ULong origin);
 /* Memory moved (realloc): origins go along. */
 void origins_move(Addr from, Addr to, SizeT bytes);

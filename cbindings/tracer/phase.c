@@ -121,6 +121,9 @@ void phase_output_started(ThreadId tid, const HChar *dataset, UWord flags)
 {
     if (phase == PHASE_ENDED)
         return;
+    if (phase != PHASE_OUTPUT || begun_by == BEGUN_BY_START)
+        leave_open_bracket(tid);
+    watch_mark();
     if (!(flags & SCR_FLAG_CHECKPOINT) || (flags & SCR_FLAG_OUTPUT)) {
         leave_open_bracket(tid);
         if (flags & SCR_FLAG_CHECKPOINT)
@@ -133,7 +136,6 @@ void phase_output_started(ThreadId tid, const HChar *dataset, UWord flags)
         files_begin(dataset); /* the same phase, now with its name */
         return;
     }
-    leave_open_bracket(tid);
     begin_output(BEGUN_BY_START, dataset);
 }
 
@@ -148,6 +150,7 @@ void phase_restart_started(ThreadId tid, const HChar *dataset)
     if (phase == PHASE_ENDED)
         return;
     leave_open_bracket(tid);
+    watch_mark();
     begin_following(PHASE_RESTART, dataset);
 }
 
@@ -169,6 +172,8 @@ void phase_dump_opened(ThreadId tid, const HChar *path)
     if (phase == PHASE_ENDED || phase == PHASE_RESTART ||
         (phase == PHASE_OUTPUT && begun_by == BEGUN_BY_START))
         return;
+    if (!phase_is_dump())
+        watch_mark();
     if (phase != PHASE_OUTPUT) {
         begin_output(BEGUN_BY_DUMP, path);
     } else if (begun_by == BEGUN_BY_QUESTION) {
@@ -210,6 +215,7 @@ void phase_checkpoint_asked(ThreadId tid, Bool answer)
 {
     if (phase == PHASE_OUTPUT && begun_by == BEGUN_BY_QUESTION)
         end_following(tid, False); /* it was asked, and nothing was written */
+    watch_mark();
     if (generations > 0 && phase == PHASE_TRACK) {
         mark_step();
         if (option_until_flat > 0 && flat_steps >= option_until_flat)

@@ -8,6 +8,7 @@
 
 static intervals *map; /* address -> place */
 static spans *settled; /* place -> outcome */
+static spans *held;    /* place -> the outcome that it would have */
 static ULong next_place = 1;
 
 static intervals *the_map(void)
@@ -17,11 +18,11 @@ static intervals *the_map(void)
     return map;
 }
 
-static void add_settled(ULong place, ULong length, run_state state, run_reason reason)
+static void add_outcome(spans **list, ULong place, ULong length, run_state state, run_reason reason)
 {
-    if (!settled)
-        settled = spans_new();
-    spans_add(settled, place, length, outcome_at(state, reason, place));
+    if (!*list)
+        *list = spans_new();
+    spans_add(*list, place, length, outcome_at(state, reason, place));
 }
 
 ULong places_piece(Addr address, ULong limit, ULong *place)
@@ -58,12 +59,17 @@ void places_watch(Addr address, ULong bytes)
     }
 }
 
-static void settle_piece(Addr start, ULong length, ULong place, run_state state, run_reason reason)
+static void unwatch(Addr start, ULong length)
 {
-    add_settled(place, length, state, reason);
     intervals_set(the_map(), start, length, ORIGIN_NONE);
     /* Nobody asks any more: an access there need not be looked at. */
     shadow_write(start, length);
+}
+
+static void settle_piece(Addr start, ULong length, ULong place, run_state state, run_reason reason)
+{
+    add_outcome(&settled, place, length, state, reason);
+    unwatch(start, length);
 }
 
 void places_settle(Addr address, ULong bytes, run_state state, run_reason reason)
@@ -74,6 +80,28 @@ void places_settle(Addr address, ULong bytes, run_state state, run_reason reason
         settle_piece(start, length, place, state, reason);
         address = start + length;
     }
+}
+
+void places_hold(Addr address, ULong bytes)
+{
+    Addr end = address + bytes, start;
+    ULong length, place;
+    while (places_first(address, end, &start, &length, &place)) {
+        add_outcome(&held, place, length, STATE_DEAD, REASON_GONE);
+        unwatch(start, length);
+        address = start + length;
+    }
+}
+
+void places_release_held(void)
+{
+    for (ULong i = 0; held && i < spans_count(held); i++) {
+        span s = spans_at(held, i);
+        add_outcome(&settled, s.start, s.length, STATE_DEAD, REASON_GONE);
+    }
+    if (held)
+        spans_free(held);
+    held = NULL;
 }
 
 static void collect_piece(Addr start, ULong length, ULong place)

@@ -10,6 +10,7 @@
  *   pending    it is in the map (address -> place), and the shadow says SHADOW_PENDING
  *   accessed   it is in the map, and the shadow says read or written
  *   settled    it is not in the map but in the list of places_take_settled()
+ *   held       it is not in the map, and nothing is told of it until places_release_held()
  * places_collect() turns accessed into settled. A phase that follows copies lets the shadow alone
  * but for uses (SHADOW_READ), so until its end the map shows what was pending when it began.
  */
@@ -45,6 +46,10 @@ Bool places_first(Addr from, Addr end, Addr *start, ULong *length, ULong *place)
 void places_watch(Addr address, ULong bytes);
 /* Whatever is in the map there has come to an end. */
 void places_settle(Addr address, ULong bytes, run_state state, run_reason reason);
+/* Likewise, for memory that is gone; held. */
+void places_hold(Addr address, ULong bytes);
+/* Held becomes settled as dead. */
+void places_release_held(void);
 /* Accessed becomes settled: everywhere, or in a range. */
 void places_collect(void);
 void places_collect_range(Addr address, ULong bytes);

@@ -7,7 +7,8 @@
  * Two-phase collective I/O and data sieving would have one process handle bytes of others, so they
  * are switched off: by hints for ROMIO (MPICH, Intel MPI, MVAPICH, and Open MPI on some file
  * systems), by the environment for Open MPI's own (preload_mpi_start.c). Where that fails,
- * everything that goes through MPI-IO counts as used, and the user is warned.
+ * everything that goes through MPI-IO counts as used, and the user is warned: the buffers of this
+ * process, and what it reads and writes for others meanwhile.
  */
 #include "preload_mpi.h"
 
@@ -23,6 +24,9 @@ static const char *const own_bytes_only[][2] = {
 #define HINTS (sizeof own_bytes_only / sizeof own_bytes_only[0])
 
 static bool bytes_are_exchanged; /* one process may handle bytes of others */
+static int files_open;
+static int calls_left;  /* non-blocking calls that may go on until no file is open */
+static int calls_begun; /* split collective calls without their end */
 
 /* The program's hints with ours over them; info_null when that cannot be made. */
 static word overridden(const mpi_library *mpi, word info)
@@ -67,10 +71,34 @@ static bool file_is_exchanged(const mpi_library *mpi, word file)
     return failed || !set || strcmp(value, "disable") != 0;
 }
 
+static void passing_on(bool begins)
+{
+    MESSAGE(TRACE_IO_PASSED_ON, begins, 0);
+}
+
+/* One less of a counter that several threads change; False if there is none. */
+static bool take_one(int *counter)
+{
+    int seen = __atomic_load_n(counter, __ATOMIC_RELAXED);
+    while (seen > 0) {
+        if (__atomic_compare_exchange_n(counter, &seen, seen - 1, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return true;
+    }
+    return false;
+}
+
+static void add_one(int *counter)
+{
+    __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+
 static word on_File_open(OrigFn real, word *arguments)
 {
     const mpi_library *mpi = mpi_find(real);
     word result = with_hints(real, 5, arguments, 4);
+    if ((int)result == 0)
+        add_one(&files_open);
     if (!mpi) {
         bytes_are_exchanged = true;
     } else if ((int)result == 0 && file_is_exchanged(mpi, *(const word *)arguments[5])) {
@@ -95,42 +123,80 @@ static void mark_used(const mpi_library *mpi, const call_rule *rule, const word 
     transfer_drop(mpi, &moved);
 }
 
-static word write_or_read(const call_rule *rule, bool reads, OrigFn real, word *arguments)
+/* When a call is over. */
+typedef enum {
+    AT_RETURN,
+    AT_END,  /* its _end */
+    AT_CLOSE /* it has a request; when that completes is not asked for */
+} call_end;
+
+static word write_or_read(const call_rule *rule, bool reads, call_end end, OrigFn real,
+                          word *arguments)
 {
     const mpi_library *mpi = bytes_are_exchanged ? mpi_find(real) : NULL;
-    if (mpi && !reads)
+    if (!mpi)
+        return call_real(real, rule->words, arguments);
+    if (!reads)
         mark_used(mpi, rule, arguments);
+    passing_on(true);
     word result = call_real(real, rule->words, arguments);
-    if (mpi && reads && (int)result == 0)
+    if (end == AT_RETURN)
+        passing_on(false);
+    else
+        add_one(end == AT_END ? &calls_begun : &calls_left);
+    if (reads && (int)result == 0)
         mark_used(mpi, rule, arguments);
     return result;
 }
 
+static word end_call(OrigFn real, word *arguments)
+{
+    word result = call_real(real, 3, arguments);
+    if (take_one(&calls_begun))
+        passing_on(false);
+    return result;
+}
+
+static word on_File_close(OrigFn real, word *arguments)
+{
+    word result = call_real(real, 1, arguments);
+    if ((int)result == 0 && take_one(&files_open) && files_open == 0) {
+        while (take_one(&calls_left))
+            passing_on(false);
+    }
+    return result;
+}
+BY_HAND(File_close, 1)
+
 /* Positions of buffer, count and datatype. */
-#define FILE_CALL(name, n, reads, buffer, count, type)                                             \
+#define FILE_CALL(name, n, reads, end, buffer, count, type)                                        \
     static const call_rule rule_##name = {.words = n, .read = {ONE, buffer, count, type}};         \
-    WRAPPER(name, n, write_or_read(&rule_##name, reads, real, arguments))                          \
+    WRAPPER(name, n, write_or_read(&rule_##name, reads, end, real, arguments))                     \
     static const call_rule rule_##name##_c = {                                                     \
         .words = n, .read = {ONE, buffer, count, type}, .large = true};                            \
-    WRAPPER(name##_c, n, write_or_read(&rule_##name##_c, reads, real, arguments))
-#define FILE_CALLS(name, n, buffer)                                                                \
-    FILE_CALL(File_write##name, n, false, buffer, buffer + 1, buffer + 2)                          \
-    FILE_CALL(File_iwrite##name, n, false, buffer, buffer + 1, buffer + 2)                         \
-    FILE_CALL(File_read##name, n, true, buffer, buffer + 1, buffer + 2)
+    WRAPPER(name##_c, n, write_or_read(&rule_##name##_c, reads, end, real, arguments))
+#define BOTH_WAYS(name, n, end, buffer)                                                            \
+    FILE_CALL(File_write##name, n, false, end, buffer, buffer + 1, buffer + 2)                     \
+    FILE_CALL(File_read##name, n, true, end, buffer, buffer + 1, buffer + 2)
+#define NON_BLOCKING(name, n, buffer)                                                              \
+    FILE_CALL(File_iwrite##name, n, false, AT_CLOSE, buffer, buffer + 1, buffer + 2)               \
+    FILE_CALL(File_iread##name, n, true, AT_CLOSE, buffer, buffer + 1, buffer + 2)
+#define SPLIT(name, n, buffer)                                                                     \
+    BOTH_WAYS(name##_begin, n, AT_END, buffer)                                                     \
+    WRAPPER(File_write##name##_end, 3, end_call(real, arguments))                                  \
+    WRAPPER(File_read##name##_end, 3, end_call(real, arguments))
 
-FILE_CALLS(_all, 5, 2)
-FILE_CALLS(_at_all, 6, 3)
-FILE_CALL(File_write_ordered, 5, false, 2, 3, 4)
-FILE_CALL(File_read_ordered, 5, true, 2, 3, 4)
-FILE_CALL(File_write_all_begin, 4, false, 2, 3, 4)
-FILE_CALL(File_write_at_all_begin, 5, false, 3, 4, 5)
-FILE_CALL(File_write_ordered_begin, 4, false, 2, 3, 4)
-FILE_CALL(File_write, 5, false, 2, 3, 4)
-FILE_CALL(File_write_at, 6, false, 3, 4, 5)
-FILE_CALL(File_write_shared, 5, false, 2, 3, 4)
-FILE_CALL(File_iwrite, 5, false, 2, 3, 4)
-FILE_CALL(File_iwrite_at, 6, false, 3, 4, 5)
-FILE_CALL(File_iwrite_shared, 5, false, 2, 3, 4)
-FILE_CALL(File_read, 5, true, 2, 3, 4)
-FILE_CALL(File_read_at, 6, true, 3, 4, 5)
-FILE_CALL(File_read_shared, 5, true, 2, 3, 4)
+BOTH_WAYS(, 5, AT_RETURN, 2)
+BOTH_WAYS(_at, 6, AT_RETURN, 3)
+BOTH_WAYS(_shared, 5, AT_RETURN, 2)
+BOTH_WAYS(_all, 5, AT_RETURN, 2)
+BOTH_WAYS(_at_all, 6, AT_RETURN, 3)
+BOTH_WAYS(_ordered, 5, AT_RETURN, 2)
+NON_BLOCKING(, 5, 2)
+NON_BLOCKING(_at, 6, 3)
+NON_BLOCKING(_shared, 5, 2)
+NON_BLOCKING(_all, 5, 2)
+NON_BLOCKING(_at_all, 6, 3)
+SPLIT(_all, 4, 2)
+SPLIT(_at_all, 5, 3)
+SPLIT(_ordered, 4, 2)

@@ -30,7 +30,6 @@ static const Int integers[][2] = {{AT(X0), AT(X30) + 8}};
 static const Int vectors[2] = {AT(Q0), AT(Q31) + 16};
 static const Int floats[2] = {0, 0};
 static const Int flags[2] = {AT(CC_DEP1), AT(CC_NDEP) + 8};
-static const Int flags[2] = {AT(CC_DEP1), AT(CC_NDEP) + 8};
 static const Int callee_saved[][2] = {{AT(X19), AT(X29) + 8}, {AT(Q8), AT(Q15) + 16}};
 static const Int lost_by_syscall[] = {AT(X0), AT(X1), -1};
 static const Int lost_by_request[] = {AT(X3), -1};

@@ -24,6 +24,8 @@ typedef enum {
     TRACE_WRITTEN,          /* address, bytes: overwritten by somebody (a receive buffer) */
     TRACE_SHARED,           /* address, bytes: others may read and write it from now on unseen */
     TRACE_LOADS_ARE_WRITES, /* 1 or 0: this thread's loads count as writes (to walk a datatype) */
+    TRACE_IO_PASSED_ON,     /* 1 or 0: until as many 0 as 1 came, what this process reads from files
+                               goes to others unseen, and what it writes came from them */
     TRACE_RANK,             /* rank, number of ranks */
     TRACE_WARNING           /* text: what the tool may not see, for the user */
 } trace_request;

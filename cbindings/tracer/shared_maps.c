@@ -8,7 +8,8 @@
 
 #include <pub_tool_xarray.h>
 
-static XArray *maps; /* of shared_map, disjoint */
+static XArray *maps;             /* of shared_map, disjoint */
+static Addr free_low, free_high; /* a stretch without maps, found last */
 
 void shared_maps_add(shared_map map)
 {
@@ -16,6 +17,7 @@ void shared_maps_add(shared_map map)
         maps = VG_(newXA)(VG_(malloc), "shared_maps", VG_(free), sizeof(shared_map));
     shared_maps_remove(map.start, map.length, NULL);
     VG_(addToXA)(maps, &map);
+    free_low = free_high = 0;
 }
 
 /* The part of a map from byte `from` to byte `to` of the address space. */
@@ -61,6 +63,45 @@ void shared_maps_move(Addr from, Addr to, SizeT length)
             VG_(addToXA)(maps, &piece);
         }
     }
+    free_low = free_high = 0;
+}
+
+/* ---- Where there is one ---- */
+
+SizeT shared_maps_piece(Addr address, SizeT limit, shared_map *map)
+{
+    *map = (shared_map){0};
+    for (UWord i = 0; i < shared_maps_count(); i++) {
+        const shared_map *each = VG_(indexXA)(maps, i);
+        if (address >= each->start && address - each->start < each->length) {
+            *map = *each;
+            SizeT left = each->length - (address - each->start);
+            return left < limit ? left : limit;
+        }
+        if (each->start > address && each->start - address < limit)
+            limit = each->start - address;
+    }
+    return limit;
+}
+
+Bool shared_maps_near(Addr address, SizeT bytes)
+{
+    if (address >= free_low && address < free_high && bytes <= free_high - address)
+        return False;
+    Addr low = 0, high = ~(Addr)0;
+    for (UWord i = 0; i < shared_maps_count(); i++) {
+        const shared_map *each = VG_(indexXA)(maps, i);
+        Addr end = each->start + each->length;
+        if (address < end && (each->start <= address || each->start - address < bytes))
+            return True;
+        if (end <= address && end > low)
+            low = end;
+        if (each->start > address && each->start < high)
+            high = each->start;
+    }
+    free_low = low;
+    free_high = high;
+    return False;
 }
 
 UWord shared_maps_count(void)

@@ -10,7 +10,7 @@
  *   1. what was accessed before the phase or used in it is settled; what remains in the map of
  *      places was pending when the phase began, and its value is the origin "address"
  *   2. copies of such values are noted as aliases
- *   3. what was overwritten, or has gone, is settled as dead
+ *   3. what was overwritten, or has gone, is settled as dead (what went after the last mark: held)
  *   4. the copies become places, and stand for all that the place they were copied from stood for
  *
  * No read is lost: a value that an earlier checkpoint holds is at each moment in places of its own
@@ -34,7 +34,8 @@ enum { SETTLED_MANY = 1 << 16, USED_SLOTS = 1 << 12 };
 static intervals *used; /* in this phase; keys: memory origins */
 /* In this phase; lists of address -> address, for reserved memory can be larger than all real. */
 static spans *gone, *fresh;
-static intervals *shared; /* until it is gone; keys: addresses */
+static spans *gone_for_good; /* of gone: before a mark, or only moved */
+static intervals *shared;    /* until it is gone; keys: addresses */
 
 /* Words used in this phase, by hash: most uses are of few words, again and again. */
 static ULong used_lately[USED_SLOTS];
@@ -77,10 +78,30 @@ void watch_use(ULong origin, SizeT bytes)
     }
 }
 
-void watch_overwritten(Addr address, SizeT bytes)
+/* What of a store lies where others may read it at once, whatever becomes of it in this phase. A
+ * checkpoint's file that is mapped is not such memory: it is what is being written. */
+static void use_where_shared(Addr address, SizeT bytes, ULong origin)
 {
-    /* origins_written() tells at the end what was overwritten, and with what. */
-    (void)address, (void)bytes;
+    for (SizeT done = 0; done < bytes;) {
+        ULong is_shared;
+        shared_map map;
+        SizeT piece = shared_maps_piece(address + done, bytes - done, &map);
+        Bool seen = map.length > 0 && !files_may_be_ours(map.device, map.inode);
+        if (!seen && shared) {
+            piece = intervals_piece(shared, address + done, piece, &is_shared);
+            seen = is_shared != ORIGIN_NONE;
+        }
+        if (seen)
+            watch_use(origin_at(origin, done), piece);
+        done += piece;
+    }
+}
+
+void watch_stored(Addr address, SizeT bytes, ULong origin)
+{
+    Bool known = origin_is_memory(origin) || origin_is_file(origin);
+    if (known && (shared || shared_maps_near(address, bytes)))
+        use_where_shared(address, bytes, origin);
 }
 
 /* ---- Memory that goes or moves ---- */
@@ -100,11 +121,31 @@ static void end_places(Addr address, SizeT bytes, run_state state, run_reason re
         tell_settled();
 }
 
+/* What was accessed before is told; of the rest nothing is known before a mark. */
+static void hold_places(Addr address, SizeT bytes)
+{
+    places_collect_range(address, bytes);
+    places_hold(address, bytes);
+}
+
 static void note(spans **list, Addr address, SizeT bytes)
 {
     if (!*list)
         *list = spans_new();
     spans_add(*list, address, bytes, address);
+}
+
+static void note_all(spans **list, const spans *added)
+{
+    for (ULong i = 0; added && i < spans_count(added); i++)
+        note(list, spans_at(added, i).start, spans_at(added, i).length);
+}
+
+void watch_mark(void)
+{
+    if (phase_follows())
+        note_all(&gone_for_good, gone);
+    places_release_held();
 }
 
 void watch_gone(Addr address, SizeT bytes)
@@ -116,7 +157,7 @@ void watch_gone(Addr address, SizeT bytes)
     if (phase_follows())
         note(&gone, address, bytes);
     else
-        end_places(address, bytes, STATE_DEAD, REASON_GONE);
+        hold_places(address, bytes);
 }
 
 void watch_fresh(Addr address, SizeT bytes)
@@ -132,10 +173,11 @@ void watch_moved(Addr from, Addr to, SizeT bytes)
         return;
     if (phase_follows()) {
         note(&gone, from, bytes);
+        note(&gone_for_good, from, bytes); /* the value stands elsewhere, and is followed there */
         return;
     }
     /* Where it comes to lie nothing is watched any more: that memory was free. */
-    end_places(to, bytes, STATE_DEAD, REASON_GONE);
+    hold_places(to, bytes);
     places_move(from, to, bytes);
 }
 
@@ -204,8 +246,12 @@ static spans *noted_aliases(const spans *copies)
 /* Step 3. */
 static void settle_overwritten(void)
 {
+    for (ULong i = 0; i < spans_count(gone_for_good); i++) {
+        span s = spans_at(gone_for_good, i);
+        places_settle(s.start, s.length, STATE_DEAD, REASON_GONE);
+    }
     for (ULong i = 0; i < spans_count(gone); i++)
-        places_settle(spans_at(gone, i).start, spans_at(gone, i).length, STATE_DEAD, REASON_GONE);
+        places_hold(spans_at(gone, i).start, spans_at(gone, i).length);
     ULong from = 0, start, length, origin;
     for (; intervals_first(origins_written(), from, &start, &length, &origin);
          from = start + length) {
@@ -244,6 +290,7 @@ static void tidy(spans **list)
 void watch_phase_settled(const spans *copies)
 {
     tidy(&gone);
+    tidy(&gone_for_good);
     tidy(&fresh);
     places_collect();
     spans *noted = noted_aliases(copies);
@@ -283,8 +330,9 @@ void watch_phase_finished(void)
     blocks_phase_ended();
     intervals_clear(made(&used));
     spans_free(gone);
+    spans_free(gone_for_good);
     spans_free(fresh);
-    gone = fresh = NULL;
+    gone = gone_for_good = fresh = NULL;
     VG_(memset)(used_lately, 0, sizeof used_lately);
 }
 

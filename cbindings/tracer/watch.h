@@ -15,12 +15,16 @@
 /* While a phase follows copies (called by origins and the system calls): */
 /* Bytes of this origin were used otherwise than copied: critical, also in earlier generations. */
 void watch_use(ULong origin, SizeT bytes);
-/* Memory was overwritten in this phase. Its old value may live on elsewhere, so it is settled only
- * at the phase's end, from origins_written(). */
-void watch_overwritten(Addr address, SizeT bytes);
+/* Bytes of this origin were stored in memory. Where others see that memory, they are used. (What
+ * was there before may live on elsewhere: it is settled at the phase's end, from
+ * origins_written().) */
+void watch_stored(Addr address, SizeT bytes, ULong origin);
 
 /* In any phase: */
-/* Memory is gone (free, munmap): what was pending there counts as overwritten. */
+/* The program goes on: a step ended, or a checkpoint or restart begins. */
+void watch_mark(void);
+/* Memory is gone (free, munmap): what was pending there is dead if a mark follows. If none does,
+ * the program merely ended, and it was never touched. */
 void watch_gone(Addr address, SizeT bytes);
 /* Memory is mapped anew, and holds what the kernel put there. */
 void watch_fresh(Addr address, SizeT bytes);

@@ -27,12 +27,27 @@ typedef struct {
     spans *homeless; /* values whose origin was overwritten; to: the same */
 } making;
 
+/* The piece at an origin that lies in memory which nothing can write, or not: a constant of the
+ * program is no state, and no access tells whether the restart wants it. */
+static ULong constant_piece(Addr address, ULong limit, Bool *is_constant)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(address);
+    *is_constant =
+        segment && (segment->kind == SkFileC || segment->kind == SkAnonC) && !segment->hasW;
+    if (segment && segment->end - address < limit)
+        limit = segment->end - address + 1;
+    return limit;
+}
+
 static void take_origin(generation *made, Addr origin, ULong length, ULong position)
 {
     for (ULong done = 0; done < length;) {
-        Bool used;
-        ULong piece = watch_used_piece(origin + done, length - done, &used);
-        if (used)
+        Bool used, is_constant;
+        ULong piece = constant_piece(origin + done, length - done, &is_constant);
+        piece = watch_used_piece(origin + done, piece, &used);
+        if (is_constant)
+            generation_decide(made, position + done, piece, STATE_CRITICAL, REASON_DERIVED);
+        else if (used)
             generation_decide(made, position + done, piece, STATE_CRITICAL, REASON_USED);
         else
             generation_add_position(made, origin + done, piece, position + done);

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from trace_reader import Trace, read_trace
+from tracer_tool import valgrind_program
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
@@ -27,6 +28,16 @@ def compile_case(compile_program: Callable[..., Path], name: str) -> Path:
 def runs(*pieces: tuple[int, str]) -> list[tuple[int, str]]:
     """The pieces without those of no length."""
     return [piece for piece in pieces if piece[0]]
+
+
+@pytest.fixture
+def valgrind_headers() -> str:
+    """The compiler's option for Valgrind's client requests."""
+    prefix = Path(valgrind_program()).resolve().parent.parent
+    folder = prefix / "include" / "valgrind"
+    if not (folder / "valgrind.h").exists():
+        pytest.skip(f"no {folder}/valgrind.h: install Valgrind's headers")
+    return f"-I{folder}"
 
 
 @pytest.fixture
@@ -180,7 +191,9 @@ def test_dumps_are_found_by_name(traced_case: Callable[..., Trace], tmp_path: Pa
     assert got == {
         "dump.1": (0, TOUCHED + "c" * 10),  # the first 10 bytes again, through another descriptor
         "dump.2": (0, "c" * 100 + "d" * 100 + "c" * 10 + "u" * 46),
-        "dump.3": (1, "d" * 256),
+        # Overwritten in the array; but fclose frees its buffer, which holds a copy, after the close that
+        # ends the last dump: gone after the last mark.
+        "dump.3": (1, "u" * 256),
     }
 
 
@@ -199,6 +212,62 @@ def test_a_question_without_a_checkpoint_makes_none(
     assert trace.file("ck/a").runs() == [
         (10, "c"), (10, "d"), (10, "c"), (80, "d"), (90, "u"), (10, "c"), (46, "u")
     ]  # fmt: skip
+
+
+def test_what_is_read_or_written_for_other_processes_is_critical(
+    compile_program: Callable[..., Path], run_traced: Callable[..., Any], valgrind_headers: str
+) -> None:
+    headers = (f"-I{PROGRAMS}", f"-I{HERE.parents[1] / 'cbindings' / 'tracer'}", valgrind_headers)
+    program = compile_program(PROGRAMS / "passed_on.c", "-O1", *headers)
+    trace = run_traced(program).trace()
+    assert trace.file("ck/apart").runs() == [(256, "c")]
+    assert trace.file("ck/apart").reasons(0) == {"derived"}
+    assert trace.file("ck/own").runs() == [(256, "d")]
+    assert trace.file("ck/back").runs() == [(100, "c"), (156, "d")]
+    trace = run_traced(program, "restart").trace()
+    assert trace.file("ck/apart").runs() == [(256, "c")]
+    assert trace.file("ck/apart").reasons(0) == {"used"}
+    assert trace.file("ck/own").runs() == [(256, "d")]
+
+
+LIFETIMES = {
+    "in_step": "d",  # freed, and a question follows
+    "unmapped": "d",
+    "asked": "d",  # freed between the last question and the Start_output that followed it
+    "moved": "d",  # reallocated in the last bracket, overwritten afterwards: its old place does not count
+    "bracket": "u",  # freed in the last bracket, and nothing follows
+    "after": "u",  # freed after it
+    "finalized": "u",  # freed after SCR_Finalize, as destructors do
+    "at_exit": "u",
+}
+
+
+@pytest.mark.parametrize("last", ["checkpoint", "dump"])
+def test_memory_that_goes_is_dead_only_if_the_program_goes_on(
+    traced_case: Callable[..., Trace], tmp_path: Path, last: str
+) -> None:
+    trace = traced_case(
+        "lifetimes",
+        last,
+        str(tmp_path),
+        options=["--dump=*.dump"],
+        environment={"SCR_CHECKPOINT_INTERVAL": "1"},
+    )
+    got = {f.name.split("/")[1]: f.runs() for f in trace.files if f.generation == 0}
+    expected = {name: [(256, state)] for name, state in LIFETIMES.items()}
+    if last == "dump":  # nobody asks there
+        del expected["asked"], got["asked"]
+    assert got == expected
+    assert trace.file("first/in_step", 0).reasons(0) == {"gone"}
+    assert trace.file("first/at_exit", 0).reasons(0) == {"never"}
+
+
+def test_memory_that_goes_after_a_restart_and_nothing_more(traced_case: Callable[..., Trace]) -> None:
+    traced_case("lifetimes", "checkpoint", "", environment={"SCR_CHECKPOINT_INTERVAL": "1"})
+    trace = traced_case("lifetimes", "restart", "")
+    assert [fields[1] for fields in trace.of("generation")] == ["restart"]
+    assert trace.file("second/one").runs() == [(1, "u")]
+    assert trace.file("second/one").reasons(0) == {"never"}
 
 
 def test_a_value_that_is_written_often_and_held_often(

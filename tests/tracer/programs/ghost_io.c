@@ -1,6 +1,7 @@
 /* ghost_io.c - a checkpoint that all ranks write into one file with MPI-IO, each its own stripes.
  *
- * Usage: mpiexec -n 2 ghost_io FILE write|write_all|write_at_all|iwrite_all [restart]. Rank r's 16
+ * Usage: mpiexec -n 2 ghost_io FILE write|write_all|write_at_all|iwrite_all [restart [exchange]].
+ * With "exchange" the MPI library is made to have one rank handle bytes of the other. Rank r's 16
  * doubles are stripes of 4, which take turns in the file. Afterwards 0 to 7 are read, 8 to 11
  * overwritten, the rest is left alone. With "restart" the file is then read back the same way, as a
  * restart, and the same is done again.
@@ -11,6 +12,7 @@
 
 static double state[16];
 static volatile double sink;
+static int exchange;
 
 static MPI_File open_stripes(const char *path, int rank, int ranks, MPI_Datatype *stripes)
 {
@@ -18,6 +20,8 @@ static MPI_File open_stripes(const char *path, int rank, int ranks, MPI_Datatype
     MPI_Info hints;
     MPI_Info_create(&hints);
     MPI_Info_set(hints, "romio_cb_write", "enable"); /* the tracer must overrule that */
+    if (exchange)
+        MPI_Info_set(hints, "romio_no_indep_rw", "true"); /* which it cannot, with this */
     MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, hints, &file);
     MPI_Type_vector(4, 4, 4 * ranks, MPI_DOUBLE, stripes);
     MPI_Type_commit(stripes);
@@ -85,6 +89,9 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (argc < 3)
         MPI_Abort(MPI_COMM_WORLD, 2);
+    exchange = argc > 4;
+    if (exchange) /* for Open MPI, behind MPI_Init, where the tracer sets it */
+        setenv("OMPI_MCA_fcoll", "two_phase", 1);
     for (int i = 0; i < 16; i++)
         state[i] = 100 * rank + i;
     SCR_Start_output("ghost", 1);

@@ -2,6 +2,9 @@
 #include "cases.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 #define ARRAY(name) static unsigned char name[BYTES] = {1}
 
@@ -411,6 +414,138 @@ static void case_pipe(void)
     close(fd);
 }
 
+/* What a buffer held that was given away and overwritten before the bracket's end. */
+ARRAY(through_socket);
+ARRAY(through_device);
+static void case_given_away(void)
+{
+    static unsigned char buffer[BYTES];
+    int ends[2], device = open("/dev/null", O_WRONLY);
+    MUST(device >= 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    memcpy(buffer, through_socket + 200, 56);
+    MUST(send(ends[0], buffer, 50, 0) == 50);
+    memcpy(buffer, through_device + 200, 56);
+    write_all(device, buffer, 50);
+    memset(buffer, 0, BYTES);
+    close(device);
+    close(ends[0]);
+    close(ends[1]);
+    int fd = create(route("ck/socket"));
+    write_all(fd, through_socket, BYTES);
+    close(fd);
+    fd = create(route("ck/device"));
+    write_all(fd, through_device, BYTES);
+    close(fd);
+}
+
+/* For the compiler: a store that is overwritten later is a store nevertheless. */
+#define OTHERS_LOOK __asm__ volatile("" ::: "memory")
+
+/* Likewise in memory that other processes see; and in a checkpoint's file that is mapped. */
+ARRAY(through_memory);
+ARRAY(through_segment);
+ARRAY(mapped_twice);
+static unsigned char *segment;
+static void case_shown(void)
+{
+    static unsigned char none[BYTES];
+    char other[SCR_MAX_FILENAME + 8];
+    const char *path = route("ck/segment");
+    snprintf(other, sizeof other, "%s.segment", path);
+    int fd = create(other);
+    MUST(ftruncate(fd, BYTES) == 0);
+    unsigned char *file = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    MUST(file != MAP_FAILED);
+    close(fd);
+    memcpy(segment + 8, through_memory + 200, 50);
+    memcpy(file, through_segment + 200, 50);
+    OTHERS_LOOK;
+    memset(segment, 0, BYTES);
+    memset(file, 0, BYTES);
+    MUST(munmap(file, BYTES) == 0);
+    fd = create(path);
+    write_all(fd, through_segment, BYTES);
+    close(fd);
+    fd = create(route("ck/memory"));
+    write_all(fd, through_memory, BYTES);
+    close(fd);
+    fd = create(route("ck/mapped_twice"));
+    MUST(ftruncate(fd, BYTES) == 0);
+    file = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    MUST(file != MAP_FAILED);
+    memcpy(file, mapped_twice, BYTES); /* nobody reads it there: it is the file */
+    OTHERS_LOOK;
+    memcpy(file, none, BYTES);
+    OTHERS_LOOK;
+    memcpy(file, mapped_twice, BYTES);
+    MUST(munmap(file, BYTES) == 0);
+    close(fd);
+}
+
+/* This process stands for another one, too. */
+ARRAY(vm_given);
+ARRAY(vm_taken);
+static void case_process_vm(void)
+{
+    static unsigned char others[BYTES];
+    struct iovec local = {vm_given + 200, 50}, remote = {others, 50};
+    if (process_vm_writev(getpid(), &local, 1, &remote, 1, 0) != 50)
+        printf("no process_vm_writev\n");
+    local.iov_base = vm_taken + 200;
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 50)
+        printf("no process_vm_readv\n");
+    int fd = create(route("ck/vm_given"));
+    write_all(fd, vm_given, BYTES);
+    close(fd);
+    fd = create(route("ck/vm_taken"));
+    write_all(fd, vm_taken, BYTES);
+    close(fd);
+}
+
+/* A signal strikes while a register holds eight bytes of the state, and is handled. */
+ARRAY(held);
+ARRAY(held_out);
+static volatile sig_atomic_t handled;
+static void handle(int number)
+{
+    (void)number;
+    handled++;
+}
+static uint64_t kept_over_a_signal(const void *from)
+{
+#if defined(__x86_64__)
+    register uint64_t value __asm__("r12") = *(const volatile uint64_t *)from;
+    long result = SYS_tgkill;
+    __asm__ volatile("syscall" /* the signal comes as it returns */
+                     : "+a"(result), "+r"(value)
+                     : "D"((long)getpid()), "S"(syscall(SYS_gettid)), "d"((long)SIGUSR1)
+                     : "rcx", "r11", "memory");
+#else
+    uint64_t value = *(const volatile uint64_t *)from;
+    raise(SIGUSR1);
+#endif
+    return value;
+}
+static void case_signal(void)
+{
+    struct sigaction action = {.sa_handler = handle};
+    MUST(sigaction(SIGUSR1, &action, NULL) == 0);
+    /* What other registers still hold counts as used, too: let that be nothing of a case. */
+    static unsigned char none[BYTES];
+    memcpy(held_out, none, BYTES);
+    OTHERS_LOOK;
+    uint64_t value = kept_over_a_signal(held + 200);
+    MUST(handled == 1);
+    memcpy(held_out, held, BYTES);
+    memcpy(held_out + 200, &value, 8);
+    int fd = create(route("ck/signal"));
+    write_all(fd, held_out, BYTES);
+    close(fd);
+    fd = create(route("ck/held"));
+    write_all(fd, held, BYTES);
+    close(fd);
+}
+
 static void *anonymous(int flags)
 {
     void *memory = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
@@ -434,6 +569,7 @@ int main(int argc, char **argv)
     mapping = anonymous(MAP_PRIVATE);
     remapped = anonymous(MAP_PRIVATE);
     shared = anonymous(MAP_SHARED);
+    segment = anonymous(MAP_SHARED);
     make_sieved();
     begin_checkpoint("ck");
     case_plain(), case_pwrite(), case_writev(), case_pwritev(), case_pwritev2(), case_append();
@@ -441,17 +577,22 @@ int main(int argc, char **argv)
     case_links(), case_sibling(), case_copies(), case_unseen(), case_mmap(), case_punch();
     case_stdio(), case_packed(), case_staged(), case_heap(), case_threads(), case_used();
     case_read_back(), case_openat(), case_pipe(), case_fresh(), case_sieved();
+    case_given_away(), case_shown(), case_process_vm(), case_signal();
     complete_checkpoint();
 
     unsigned char *arrays[] = {
-        plain,      swapped,     vectored, after_gap,   version2, appended,   moved_about,
-        shortened,  rewritten,   under,    renamed,     linked,   in_sibling, copied,
-        mapped,     kept_mapped, punched,  buffered,    packed,   staged,     staged_again,
-        in_fresh,   sieved,      grown,    freed_later, threaded, summed,     computed,
-        read_again, relative,    partial,  shared};
+        plain,           swapped,      vectored,       after_gap,      version2,
+        appended,        moved_about,  shortened,      rewritten,      under,
+        renamed,         linked,       in_sibling,     copied,         mapped,
+        kept_mapped,     punched,      buffered,       packed,         staged,
+        staged_again,    in_fresh,     sieved,         grown,          freed_later,
+        threaded,        summed,       computed,       read_again,     relative,
+        partial,         shared,       through_socket, through_device, through_memory,
+        through_segment, mapped_twice, vm_given,       vm_taken,       held};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         touch(arrays[i]);
     read_bytes(over, 90, 100);
+    write_bytes(held_out, 0, BYTES);
     write_bytes(staging_reused, 0, BYTES);
     free(freed_later);
     grown_later = realloc(grown_later, 100000);
