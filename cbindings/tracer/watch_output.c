@@ -55,32 +55,6 @@ static void take_origin(generation *made, Addr origin, ULong length, ULong posit
     }
 }
 
-/* Memory that nobody can write is no state of the program: a byte copied from a table says by its
- * place in the table what it stands for (the digits of printf), and a magic number is there for
- * whoever reads the file. Nobody would touch it again, and it would look unused. */
-static ULong constant_piece(Addr origin, ULong limit, Bool *constant)
-{
-    const NSegment *segment = VG_(am_find_nsegment)(origin);
-    *constant = segment && !segment->hasW;
-    if (!segment)
-        return limit;
-    const ULong left = segment->end - origin + 1;
-    return left < limit ? left : limit;
-}
-
-static void take_memory(generation *made, Addr origin, ULong length, ULong position)
-{
-    for (ULong done = 0; done < length;) {
-        Bool constant;
-        ULong piece = constant_piece(origin + done, length - done, &constant);
-        if (constant)
-            generation_decide(made, position + done, piece, STATE_CRITICAL, REASON_DERIVED);
-        else
-            take_origin(made, origin + done, piece, position + done);
-        done += piece;
-    }
-}
-
 static void take_file(generation *made, trace_file *file)
 {
     ULong base = generation_add_file(made, files_number(file), files_size(file));
@@ -88,7 +62,7 @@ static void take_file(generation *made, trace_file *file)
     while (intervals_first(files_content(file), from, &start, &length, &origin)) {
         if (origin_is_memory(origin)) {
             copies_tell_source(files_number(file), start, length, origin);
-            take_memory(made, origin, length, base + start);
+            take_origin(made, origin, length, base + start);
         } else {
             generation_decide(made, base + start, length, STATE_CRITICAL, REASON_DERIVED);
         }
