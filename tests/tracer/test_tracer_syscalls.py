@@ -91,6 +91,7 @@ OUTPUT: dict[str, list[tuple[int, str]]] = {
     "given_back": [(256, "c")],  # freed in the bracket: what became of its value cannot be known
     "freed_later": [(100, "c"), (156, "d")],
     "grown_later": TOUCHED,
+    "to_nothing": [(100, "c"), (156, "d")],  # realloc to 0 bytes frees
     "mapping": [(100, "c"), (156, "d")],
     "remapped": [(50, "d"), (206, "c")],
     "shared": [(256, "c")],
@@ -139,6 +140,7 @@ def test_only_routed_files_are_named(output: tuple[Trace, str, str]) -> None:
         ("zeroed", 55, {"derived"}),
         ("given_back", 0, {"derived"}),
         ("freed_later", 250, {"gone"}),
+        ("to_nothing", 250, {"gone"}),
         ("mapping", 250, {"gone"}),
         ("remapped", 0, {"written"}),
         ("remapped", 60, {"moved"}),
@@ -162,7 +164,7 @@ def test_shared_memory_is_warned_of(output: tuple[Trace, str, str]) -> None:
 def test_blocks_of_a_bracket_are_those_at_its_begin(output: tuple[Trace, str, str]) -> None:
     """Grown was moved by realloc, given_back freed, before the bracket's end."""
     trace = output[0]
-    for name in ("grown", "given_back", "freed_later", "grown_later"):
+    for name in ("grown", "given_back", "freed_later", "grown_later", "to_nothing"):
         ((offset, length, address, block),) = trace.file(f"ck/{name}").sources()
         (fields,) = [f for f in trace.of("block") if f[0] == str(block)]
         assert (offset, length) == (0, 256)
