@@ -97,21 +97,25 @@ def test_a_shape_is_found_in_the_mask_where_nothing_names_it(tmp_path: Path) -> 
     assert len(u.shape) == 3
 
 
-@pytest.mark.parametrize("names", [("state_{}.dat", "state_{}_old.dat"), ("state_{}_old.dat", "state_{}.dat")])
+@pytest.mark.parametrize(
+    "names", [("state_{}.dat", "state_{}_old.dat"), ("state_{}_old.dat", "state_{}.dat")]
+)
 def test_a_pattern_does_not_take_the_files_of_another_kind(tmp_path: Path, names: tuple[str, str]) -> None:
     """state_*.dat matches state_10_old.dat, too, and the files are of equal size."""
     trace = TraceBuilder()
     blocks = [trace.block(0x10000 * (n + 1), BYTES, f"make@app(app.c:{n + 1})") for n in range(2)]
     for step in (10, 20):
         generation = trace.generation(dataset=f"ckpt.{step}")
-        for number, (name, state, reason) in enumerate(zip(names, (DEAD, CRITICAL), (WRITTEN, READ))):
+        for number, (name, state, reason) in enumerate(
+            zip(names, (DEAD, CRITICAL), (WRITTEN, READ), strict=True)
+        ):
             file = trace.file(generation, f"/p/{name.format(step)}", BYTES)
             trace.source(file, 0, BYTES, 0x10000 * (number + 1), blocks[number])
             trace.state(file, 0, BYTES // 2, state, reason)
             trace.state(file, BYTES // 2, BYTES // 2, CRITICAL, READ)
     outcome = planned(tmp_path, trace)
     for step in (10, 20):
-        for name, keeps in zip(names, (False, True)):
+        for name, keeps in zip(names, (False, True), strict=True):
             path, dataset = name.format(step), f"ckpt.{step}"
             if keeps:
                 with pytest.raises(NoGainError):  # it would go through whole

@@ -130,10 +130,21 @@ static void *move(ThreadId tid, block *old, SizeT bytes)
     return to;
 }
 
+/* realloc to 0 bytes: up to 3.20 Valgrind itself frees the block, since 3.21 the tool has to. */
+#if __VALGRIND_MAJOR__ > 3 || __VALGRIND_MINOR__ >= 21
+#define RESIZED_TO_NOTHING_IS_FREED VG_(clo_realloc_zero_bytes_frees)
+#else
+#define RESIZED_TO_NOTHING_IS_FREED True
+#endif
+
 static void *resize(ThreadId tid, void *p, SizeT bytes)
 {
     if (!p)
         return allocate(tid, bytes, VG_(clo_alignment), False);
+    if (bytes == 0 && RESIZED_TO_NOTHING_IS_FREED) {
+        release(tid, p);
+        return NULL;
+    }
     block *b = heap_block(p);
     if (!b || (SSizeT)bytes < 0)
         return NULL;

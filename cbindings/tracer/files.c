@@ -17,14 +17,6 @@ static HChar *dataset_name;
 static UInt files_numbered;
 static trace_file *last_found;
 
-typedef struct {
-    ULong device, inode;
-    UInt routes; /* names that were routed when it was asked */
-    Bool is_routed;
-} answer;
-enum { ANSWERS = 16 };
-static answer answers[ANSWERS];
-
 static XArray *pointers(const HChar *cost_centre)
 {
     return VG_(newXA)(VG_(malloc), cost_centre, VG_(free), sizeof(trace_file *));
@@ -197,30 +189,6 @@ const intervals *files_seen(const trace_file *file)
     return file->seen;
 }
 
-static Bool is_routed(ULong device, ULong inode)
-{
-    struct vg_stat status;
-    for (UInt n = 0; n < files_routed_count(); n++) {
-        if (!sr_isError(VG_(stat)(files_routed_nth(n)->path, &status)) && status.dev == device &&
-            status.ino == inode)
-            return True;
-    }
-    return False;
-}
-
-/* Asked at every store into a mapping: an answer is kept while no more names are routed. A file
- * that comes to its name later is told too late, and what was stored there before counts as used.
- */
-Bool files_may_be_ours(ULong device, ULong inode)
-{
-    if (inode == 0)
-        return False;
-    answer *kept = &answers[(device ^ inode) % ANSWERS];
-    if (kept->device != device || kept->inode != inode || kept->routes != files_routed_count())
-        *kept = (answer){device, inode, files_routed_count(), is_routed(device, inode)};
-    return kept->is_routed;
-}
-
 Bool files_is_ours(ULong device, ULong inode)
 {
     trace_file *file = inode ? files_find(device, inode) : NULL;
@@ -248,6 +216,5 @@ void files_end(void)
     records = chosen = routes = NULL;
     dataset_name = NULL;
     last_found = NULL;
-    VG_(memset)(answers, 0, sizeof answers);
     files_positions_end();
 }

@@ -71,8 +71,6 @@ const intervals *files_content(const trace_file *file);
 const intervals *files_seen(const trace_file *file);
 /* Whether this is one of the files of the present generation. */
 Bool files_is_ours(ULong device, ULong inode);
-/* While copies are followed: whether a name that was routed so far points at this file. */
-Bool files_may_be_ours(ULong device, ULong inode);
 /* Where ORIGIN_FILE | position is: the file and its offset; the piece goes on for at most `limit`
  * bytes. Valid until files_end. Returns the length of the piece. */
 ULong files_at(ULong position, ULong limit, trace_file **file, ULong *offset);

@@ -29,6 +29,8 @@
 #include "shared_maps.h"
 #include "watch_phase.h"
 
+#include <pub_tool_xarray.h>
+
 enum { SETTLED_MANY = 1 << 16, USED_SLOTS = 1 << 12 };
 
 static intervals *used; /* in this phase; keys: memory origins */
@@ -78,21 +80,55 @@ void watch_use(ULong origin, SizeT bytes)
     }
 }
 
+/* Stored into a mapped file that is none of the checkpoint's so far: a temporary that is renamed
+ * onto a routed name becomes one, which is known at the phase's end. */
+typedef struct {
+    ULong device, inode, origin, bytes;
+} mapped_store;
+
+static XArray *mapped_stores;
+
+static void note_mapped_store(const shared_map *map, ULong origin, ULong bytes)
+{
+    if (!mapped_stores)
+        mapped_stores = VG_(newXA)(VG_(malloc), "watch.mapped", VG_(free), sizeof(mapped_store));
+    Word count = VG_(sizeXA)(mapped_stores);
+    mapped_store *last = count > 0 ? VG_(indexXA)(mapped_stores, count - 1) : NULL;
+    if (last && last->device == map->device && last->inode == map->inode &&
+        origin == origin_at(last->origin, last->bytes)) {
+        last->bytes += bytes;
+        return;
+    }
+    mapped_store stored = {map->device, map->inode, origin, bytes};
+    VG_(addToXA)(mapped_stores, &stored);
+}
+
+static void settle_mapped_stores(void)
+{
+    for (Word i = 0; mapped_stores && i < VG_(sizeXA)(mapped_stores); i++) {
+        const mapped_store *stored = VG_(indexXA)(mapped_stores, i);
+        if (!files_is_ours(stored->device, stored->inode))
+            watch_use(stored->origin, stored->bytes);
+    }
+    if (mapped_stores)
+        VG_(deleteXA)(mapped_stores);
+    mapped_stores = NULL;
+}
+
 /* What of a store lies where others may read it at once, whatever becomes of it in this phase. A
  * checkpoint's file that is mapped is not such memory: it is what is being written. */
 static void use_where_shared(Addr address, SizeT bytes, ULong origin)
 {
     for (SizeT done = 0; done < bytes;) {
-        ULong is_shared;
+        ULong is_shared = ORIGIN_NONE;
         shared_map map;
         SizeT piece = shared_maps_piece(address + done, bytes - done, &map);
-        Bool seen = map.length > 0 && !files_may_be_ours(map.device, map.inode);
-        if (!seen && shared) {
+        if (shared)
             piece = intervals_piece(shared, address + done, piece, &is_shared);
-            seen = is_shared != ORIGIN_NONE;
-        }
-        if (seen)
+        if (is_shared != ORIGIN_NONE || (map.length > 0 && map.inode == 0))
             watch_use(origin_at(origin, done), piece);
+        else if (map.length > 0)
+            note_mapped_store(&map, origin_at(origin, done), piece);
         done += piece;
     }
 }
@@ -289,6 +325,7 @@ static void tidy(spans **list)
 
 void watch_phase_settled(const spans *copies)
 {
+    settle_mapped_stores();
     tidy(&gone);
     tidy(&gone_for_good);
     tidy(&fresh);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -70,6 +71,29 @@ def test_without_valgrind_a_message_names_the_packages(tmp_path: Path) -> None:
         assert word in said
     assert "pub_tool_basics.h" in said and "libcoregrind" in said
     assert not list((tmp_path / "build").glob("scr_crit-*"))
+
+
+def test_the_valgrind_on_the_path_comes_before_the_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("no cmake: install it")
+    names = ["bin/valgrind", "include/valgrind/pub_tool_basics.h"]
+    for platform in ("amd64-linux", "arm64-linux"):
+        names += [f"lib/valgrind/libcoregrind-{platform}.a", f"libexec/valgrind/none-{platform}"]
+    prefix = (tmp_path / "prefix").resolve()
+    for name in names:
+        (prefix / name).parent.mkdir(parents=True, exist_ok=True)
+        (prefix / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{prefix / 'bin'}:{os.environ['PATH']}")
+    done = subprocess.run(
+        [cmake, "-S", str(TRACER), "-B", str(tmp_path / "build")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Valgrind's libraries in {prefix / 'lib' / 'valgrind'}" in " ".join(done.stdout.split())
+    cache = (tmp_path / "build" / "CMakeCache.txt").read_text()
+    assert f"VALGRIND_INCLUDE_DIR:PATH={prefix / 'include' / 'valgrind'}\n" in cache
 
 
 def test_without_valgrind_the_rest_is_configured(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ OUTPUT: dict[str, list[tuple[int, str]]] = {
     # freed and unmapped after the last mark: that alone makes nothing dead, the program merely ended
     "freed_later": TOUCHED,
     "grown_later": TOUCHED,
+    "to_nothing": TOUCHED,  # realloc to 0 bytes frees
     "mapping": TOUCHED,
     "remapped": [(50, "d"), (206, "c")],
     "shared": [(256, "c")],
@@ -163,6 +164,7 @@ def test_only_routed_files_are_named(output: tuple[Trace, str, str]) -> None:
         ("given_back", 0, {"derived"}),
         ("freed_later", 150, {"written"}),
         ("freed_later", 250, {"never"}),
+        ("to_nothing", 250, {"never"}),
         ("mapping", 250, {"never"}),
         ("remapped", 0, {"written"}),
         ("remapped", 60, {"moved"}),
@@ -186,7 +188,7 @@ def test_shared_memory_is_warned_of(output: tuple[Trace, str, str]) -> None:
 def test_blocks_of_a_bracket_are_those_at_its_begin(output: tuple[Trace, str, str]) -> None:
     """Grown was moved by realloc, given_back freed, before the bracket's end."""
     trace = output[0]
-    for name in ("grown", "given_back", "freed_later", "grown_later"):
+    for name in ("grown", "given_back", "freed_later", "grown_later", "to_nothing"):
         ((offset, length, address, block),) = trace.file(f"ck/{name}").sources()
         (fields,) = [f for f in trace.of("block") if f[0] == str(block)]
         assert (offset, length) == (0, 256)

@@ -302,7 +302,8 @@ static void case_fresh(void)
     close(fd);
 }
 
-static unsigned char *grown, *given_back, *freed_later, *grown_later, *mapping, *remapped, *shared;
+static unsigned char *grown, *given_back, *freed_later, *grown_later, *to_nothing;
+static unsigned char *mapping, *remapped, *shared;
 static void case_heap(void)
 {
     int fd = create(route("ck/grown"));
@@ -319,6 +320,9 @@ static void case_heap(void)
     close(fd);
     fd = create(route("ck/grown_later"));
     write_all(fd, grown_later, BYTES);
+    close(fd);
+    fd = create(route("ck/to_nothing"));
+    write_all(fd, to_nothing, BYTES);
     close(fd);
     fd = create(route("ck/mapping"));
     write_all(fd, mapping, BYTES);
@@ -566,6 +570,7 @@ int main(int argc, char **argv)
 {
     start(&argc, &argv);
     grown = block(), given_back = block(), freed_later = block(), grown_later = block();
+    to_nothing = block();
     mapping = anonymous(MAP_PRIVATE);
     remapped = anonymous(MAP_PRIVATE);
     shared = anonymous(MAP_SHARED);
@@ -597,6 +602,8 @@ int main(int argc, char **argv)
     free(freed_later);
     grown_later = realloc(grown_later, 100000);
     touch(grown_later);
+    touch(to_nothing);
+    MUST(realloc(to_nothing, 0) == NULL);
     touch(mapping);
     MUST(munmap(mapping, 1 << 16) == 0);
     write_bytes(remapped, 0, 50);

@@ -1,5 +1,5 @@
-/* review_cases.c - what a reviewer of the tracer found called dead although it is needed. One case a
- * run; those of a restart write their checkpoint first when they find none.
+/* review_cases.c - what a reviewer of the tracer found called dead although it is needed. One case
+ * a run; those of a restart write their checkpoint first when they find none.
  */
 #include "cases.h"
 
