@@ -87,14 +87,18 @@ SYNCHRONISES(Win_flush_local, 2)
 SYNCHRONISES(Win_flush_all, 1)
 SYNCHRONISES(Win_flush_local_all, 1)
 
-/* ---- Windows ---- */
+/* ---- Windows ----
+ *
+ * Memory that the program gives is shared before MPI has it: a peer that is quicker may read and
+ * write it before the call has returned here, and where this process lends a hand (Open MPI without
+ * a network that does it) its writing looks like the program's own. Memory that MPI makes has a
+ * name only afterwards, and holds nothing of the program's until then.
+ */
 
 static word on_Win_create(OrigFn real, word *arguments)
 {
-    word result = call_real(real, 6, arguments);
-    if ((int)result == 0)
-        MESSAGE(TRACE_SHARED, arguments[1], arguments[2]);
-    return result;
+    MESSAGE(TRACE_SHARED, arguments[1], arguments[2]);
+    return call_real(real, 6, arguments);
 }
 BY_HAND(Win_create, 6)
 WRAPPER(Win_create_c, 6, on_Win_create(real, arguments))
@@ -124,10 +128,8 @@ WRAPPER(Win_shared_query_c, 5, on_Win_shared_query(real, arguments))
 
 static word on_Win_attach(OrigFn real, word *arguments)
 {
-    word result = call_real(real, 3, arguments);
-    if ((int)result == 0)
-        MESSAGE(TRACE_SHARED, arguments[2], arguments[3]);
-    return result;
+    MESSAGE(TRACE_SHARED, arguments[2], arguments[3]);
+    return call_real(real, 3, arguments);
 }
 BY_HAND(Win_attach, 3)
 

@@ -157,8 +157,11 @@ static void memory_written(CorePart part, ThreadId tid, Addr address, SizeT byte
     call_wrote(address, bytes);
 }
 
-static void store_to_file(const shared_map *piece)
+/* A file's memory that is none of the checkpoint's is settled as it is stored into. */
+static void shared_map_gone(const shared_map *piece)
 {
+    if (piece->inode == 0)
+        watch_was_shared(piece->start, piece->length);
     files_unmapped(piece->device, piece->inode, piece->offset, piece->start, piece->length);
 }
 
@@ -180,7 +183,7 @@ static void memory_gone(Addr address, SizeT bytes)
 {
     if (bytes == 0)
         return;
-    shared_maps_remove(address, bytes, store_to_file);
+    shared_maps_remove(address, bytes, shared_map_gone);
     watch_gone(address, bytes);
     if (phase_follows())
         forget_written(address, bytes);

@@ -184,12 +184,35 @@ void watch_mark(void)
     places_release_held();
 }
 
+/* Others saw this memory, and may have read it, whatever became of it since: what stands there and
+ * what stood there when the phase began. Elsewhere than in such a phase places in shared memory are
+ * settled already. */
+void watch_was_shared(Addr address, SizeT bytes)
+{
+    if (!phase_follows())
+        return;
+    origins_use(address, bytes);
+    watch_use(address, bytes);
+}
+
+static void end_share(Addr address, SizeT bytes)
+{
+    for (SizeT done = 0; done < bytes;) {
+        ULong is_shared;
+        SizeT piece = intervals_piece(shared, address + done, bytes - done, &is_shared);
+        if (is_shared != ORIGIN_NONE)
+            watch_was_shared(address + done, piece);
+        done += piece;
+    }
+    intervals_set(shared, address, bytes, ORIGIN_NONE);
+}
+
 void watch_gone(Addr address, SizeT bytes)
 {
     if (bytes == 0)
         return;
     if (shared)
-        intervals_set(shared, address, bytes, ORIGIN_NONE);
+        end_share(address, bytes);
     if (phase_follows())
         note(&gone, address, bytes);
     else
@@ -228,9 +251,11 @@ void watch_remapped(Addr from, Addr to, SizeT bytes)
 
 void watch_shared(Addr address, SizeT bytes)
 {
+    if (bytes == 0)
+        return;
     intervals_set(made(&shared), address, bytes, ORIGIN_DERIVED);
     if (phase_follows())
-        shadow_read(address, bytes);
+        origins_use(address, bytes); /* also where a copy lies there */
     else
         end_places(address, bytes, STATE_CRITICAL, REASON_SHARED);
 }
@@ -261,6 +286,32 @@ const spans *watch_gone_spans(void)
 const spans *watch_fresh_spans(void)
 {
     return fresh;
+}
+
+static void each_shared(void (*visit)(Addr start, ULong length))
+{
+    ULong from = 0, start, length, origin;
+    for (; intervals_first(made(&shared), from, &start, &length, &origin); from = start + length)
+        visit(start, length);
+    for (UWord i = 0; i < shared_maps_count(); i++) {
+        shared_map map = shared_maps_at(i);
+        /* A checkpoint file that is written through a mapping: others see it as the file it is. */
+        if (!files_is_ours(map.device, map.inode))
+            visit(map.start, map.length);
+    }
+}
+
+/* Step 1: what stood in shared memory and was overwritten; a copy of it is not all that stood for
+ * the value. */
+static void use_overwritten(Addr address, ULong bytes)
+{
+    for (ULong done = 0; done < bytes;) {
+        Bool intact;
+        ULong piece = watch_intact_piece(address + done, bytes - done, &intact);
+        if (!intact)
+            watch_use(address + done, piece);
+        done += piece;
+    }
 }
 
 /* Step 2: pending place -> address of a copy. */
@@ -326,6 +377,7 @@ static void tidy(spans **list)
 void watch_phase_settled(const spans *copies)
 {
     settle_mapped_stores();
+    each_shared(use_overwritten);
     tidy(&gone);
     tidy(&gone_for_good);
     tidy(&fresh);
@@ -347,22 +399,9 @@ static void settle_shared_range(Addr start, ULong length)
     places_settle(start, length, STATE_CRITICAL, REASON_SHARED);
 }
 
-static void settle_shared(void)
-{
-    ULong from = 0, start, length, origin;
-    for (; intervals_first(made(&shared), from, &start, &length, &origin); from = start + length)
-        settle_shared_range(start, length);
-    for (UWord i = 0; i < shared_maps_count(); i++) {
-        shared_map map = shared_maps_at(i);
-        /* A checkpoint file that is written through a mapping: others see it as the file it is. */
-        if (!files_is_ours(map.device, map.inode))
-            settle_shared_range(map.start, map.length);
-    }
-}
-
 void watch_phase_finished(void)
 {
-    settle_shared();
+    each_shared(settle_shared_range);
     tell_settled();
     blocks_phase_ended();
     intervals_clear(made(&used));

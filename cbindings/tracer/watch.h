@@ -35,6 +35,8 @@ void watch_moved(Addr from, Addr to, SizeT bytes);
 void watch_remapped(Addr from, Addr to, SizeT bytes);
 /* Others read and write it unseen: critical in every generation that has it as a place. */
 void watch_shared(Addr address, SizeT bytes);
+/* Memory that others could access until now. (What watch_shared() told of ends by watch_gone().) */
+void watch_was_shared(Addr address, SizeT bytes);
 
 /* The end of a phase: a generation from what files.h and origins.h hold. With no file there is none
  * but what the phase did to earlier ones is settled: also for a phase that is given up. */

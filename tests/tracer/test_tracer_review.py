@@ -44,6 +44,10 @@ def test_restart(
         ("received_in_part", [(10, "d"), (246, "c")]),
         ("read_by_a_child", [(256, "c")]),
         ("program_started", [(256, "d")]),
+        ("window_put_at_once", [(256, "c")]),
+        ("window_over_copy", [(256, "c")]),
+        ("window_freed_in_checkpoint", [(256, "c")]),
+        ("window_overwritten_in_checkpoint", [(256, "c")]),
     ],
 )
 def test_output(

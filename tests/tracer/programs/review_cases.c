@@ -166,6 +166,73 @@ static void program_started(void)
     write_bytes(state, 0, BYTES);
 }
 
+/* An MPI with a peer that is quick: what it puts arrives before the call returns, written by this
+ * process's part of MPI. What it got before that nobody saw. */
+__attribute__((noipa)) int MPI_Win_create(void *base, MPI_Aint size, int unit, MPI_Info info,
+                                          MPI_Comm comm, MPI_Win *window)
+{
+    (void)unit, (void)info, (void)comm;
+    write_bytes(base, 0, (size_t)size);
+    *window = MPI_WIN_NULL;
+    return MPI_SUCCESS;
+}
+static void expose(unsigned char *bytes)
+{
+    MPI_Win window;
+    MUST(MPI_Win_create(bytes, BYTES, 1, MPI_INFO_NULL, MPI_COMM_SELF, &window) == MPI_SUCCESS);
+}
+static void window_put_at_once(void)
+{
+    unsigned char *state = calloc(1, BYTES);
+    save("one", state);
+    expose(state);
+}
+
+static void begin_and_write(const unsigned char *state)
+{
+    begin_checkpoint("one");
+    int fd = create(route("a"));
+    write_all(fd, state, BYTES);
+    close(fd);
+}
+static unsigned char *copy_of(const unsigned char *state)
+{
+    unsigned char *copy = malloc(BYTES);
+    memcpy(copy, state, BYTES);
+    __asm__ volatile("" : "+r"(copy)::"memory"); /* no compiler leaves it out */
+    return copy;
+}
+/* Of the checkpoint's bytes only a copy is exposed, and that is overwritten before the end. */
+static void window_over_copy(void)
+{
+    unsigned char *state = calloc(1, BYTES);
+    begin_and_write(state);
+    expose(copy_of(state));
+    complete_checkpoint();
+    write_bytes(state, 0, BYTES);
+}
+/* What was written lay in a window, of which nothing but a copy is left at the end. */
+static void window_freed_in_checkpoint(void)
+{
+    unsigned char *state = calloc(1, BYTES);
+    expose(state);
+    begin_and_write(state);
+    unsigned char *copy = copy_of(state);
+    free(state);
+    complete_checkpoint();
+    write_bytes(copy, 0, BYTES);
+}
+static void window_overwritten_in_checkpoint(void)
+{
+    unsigned char *state = calloc(1, BYTES);
+    expose(state);
+    begin_and_write(state);
+    unsigned char *copy = copy_of(state);
+    write_bytes(state, 0, BYTES);
+    complete_checkpoint();
+    write_bytes(copy, 0, BYTES);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -177,6 +244,10 @@ static const struct {
     {"received_in_part", received_in_part},
     {"read_by_a_child", read_by_a_child},
     {"program_started", program_started},
+    {"window_put_at_once", window_put_at_once},
+    {"window_over_copy", window_over_copy},
+    {"window_freed_in_checkpoint", window_freed_in_checkpoint},
+    {"window_overwritten_in_checkpoint", window_overwritten_in_checkpoint},
 };
 
 int main(int argc, char **argv)
