@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-NAMES = ("default", "standard_abi", "openmpi", "mpich")
+# Two that differ as much as they can, and those that bring little more: for the slow tests.
+USUAL = ("default", "openmpi")
+SLOW = ("standard_abi", "mpich")
 
 
 @dataclass(frozen=True)
@@ -52,5 +54,8 @@ def find(name: str, mpicc: str, mpiexec: str) -> Mpi:
         compiler, starter = f"mpicc.{name}", f"mpiexec.{name}"
     if shutil.which(compiler) is None or shutil.which(starter) is None:
         pytest.skip(f"no {compiler} with {starter}: install that MPI to test with it")
+    same = Path(str(shutil.which(compiler))).resolve() == Path(str(shutil.which(mpicc))).resolve()
+    if name != "default" and same:
+        pytest.skip(f"{compiler} is the default MPI's, which is tested")
     fortran = compiler.replace("mpicc", "mpifort")
     return Mpi(name, compiler, starter, fortran if shutil.which(fortran) else None)
