@@ -35,6 +35,7 @@ bench: install
 	$(BIN)/python integration/bench/run.py
 	$(BIN)/python integration/bench/profile_cost.py
 	$(BIN)/python integration/bench/large_profile.py --elements 1e7
+	$(BIN)/python integration/bench/tracer.py
 
 install: $(VENV)/.installed
 install-test: $(VENV)/.installed-test

@@ -115,6 +115,23 @@ def test_scripts_and_nothing_are_no_programs(tmp_path: Path) -> None:
     assert find_program("true").name == "true"
 
 
+def test_a_static_program_is_refused_and_a_dynamic_one_is_not(tmp_path: Path) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc: install gcc")
+    (tmp_path / "a.c").write_text("int main(void) { return 0; }\n")
+    for options, static in (
+        ([], False),
+        (["-no-pie"], False),
+        (["-static", "-nostdlib", "-e", "main"], True),
+    ):
+        subprocess.run(["gcc", *options, "a.c", "-o", "a.out"], cwd=tmp_path, check=True)
+        if static:
+            with pytest.raises(TraceError, match="linked statically"):
+                find_program(str(tmp_path / "a.out"))
+        else:
+            assert find_program(str(tmp_path / "a.out")) == tmp_path / "a.out"
+
+
 def test_a_program_without_build_id_has_its_digest(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:

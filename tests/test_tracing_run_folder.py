@@ -76,7 +76,7 @@ time.sleep(600)
 
 
 def test_a_rank_that_is_killed_is_told_and_not_waited_for(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _TAKE_A_SEAT, str(tmp_path), str(Path(__file__).parent)]
+    command = [sys.executable, "-P", "-c", _TAKE_A_SEAT, str(tmp_path), str(Path(__file__).parent)]
     other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     seat = Seat(tmp_path, "job", record(0, 2))
     try:

@@ -92,7 +92,7 @@ def test_grids_keep_their_shape(planned: Planned) -> None:
 
 
 def test_plan_drops_what_has_structure(planned: Planned) -> None:
-    told = re.search(r"a checkpoint: 1 files, (\d+) bytes, of which (\d+) are dropped", planned.traced.stdout)
+    told = re.search(r"a checkpoint: 1 file, (\d+) bytes, of which (\d+) are dropped", planned.traced.stdout)
     assert told is not None, planned.traced.stdout
     port = planned.kernel.port
     assert (int(told[1]), int(told[2])) == (port.file.itemsize, DROPPED[port.kernel])

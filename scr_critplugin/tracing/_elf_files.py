@@ -40,6 +40,15 @@ DAMAGE = (
 )
 
 
+def is_static(path: Path) -> bool:
+    """Whether a program is linked without a dynamic loader, so that nothing can be preloaded into it."""
+    try:
+        with ELFFile.load_from_path(os.fspath(path)) as elf:
+            return not any(segment.header.p_type == "PT_INTERP" for segment in elf.iter_segments())
+    except DAMAGE:
+        return False
+
+
 @dataclass(frozen=True)
 class Symbol:
     """A data object of the symbol table."""

@@ -56,8 +56,10 @@ def find_program(name: str) -> Path:
     Raises
     ------
     TraceError
-        There is none, or it is a script.
+        There is none, it is a script, or it is linked statically.
     """
+    from ._elf_files import is_static
+
     found = shutil.which(name)
     if found is None:
         what = "is no program that can be run" if Path(name).exists() else "no such program"
@@ -69,6 +71,12 @@ def find_program(name: str) -> Path:
         raise TraceError(
             "is a script, not a compiled program: only the process itself is traced, not what it starts. "
             "Give the binary (for Python programs there is scr_crit profile)",
+            path=path,
+        )
+    if is_static(path):
+        raise TraceError(
+            "is linked statically: Valgrind cannot load the tracer's wrappers of SCR's calls into it. Link "
+            "it without -static (a static libscr.a in a dynamic program is fine)",
             path=path,
         )
     return path
