@@ -27,6 +27,16 @@ class Mpi:
     mpiexec: str
     mpifort: str | None
 
+    def is_kind(self, macro: str) -> bool:
+        """Whether its mpi.h defines OPEN_MPI, or MPICH_VERSION as MPICH and its kin do."""
+        asked = subprocess.run(
+            [self.mpicc, "-dM", "-E", "-include", "mpi.h", "-x", "c", "/dev/null"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return f"#define {macro} " in asked.stdout
+
     def compile_c(self, program: Path, source: Path, *options: str) -> Path:
         """Compile a C source; returns the program."""
         return self._compile(self.mpicc, program, source, *options)
