@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # for trace_reader and the like; pytest runs in importlib mode
 
 import trace_reader  # noqa: E402
-from tracer_tool import Tool, build_tool, valgrind_program  # noqa: E402
+from tracer_tool import Tool, build_tool, scr_environment, valgrind_program  # noqa: E402
 
 # Long enough for a loaded machine: it only turns a hang into a failure.
 HANG = 300
@@ -76,17 +76,6 @@ class Traced:
         return trace_reader.read_trace(self.prefix)
 
 
-def scr_environment(folder: Path) -> dict[str, str]:
-    """SCR's parameters for a job of one rank with prefix, cache and control below a folder."""
-    return {
-        "SCR_PREFIX": str(folder),
-        "SCR_CACHE_BASE": str(folder / "cache"),
-        "SCR_CNTL_BASE": str(folder / "control"),
-        "SCR_USER_NAME": "tester",
-        "SCR_JOB_ID": "1",
-    }
-
-
 @pytest.fixture
 def run_traced(tool: Tool, tmp_path: Path) -> Callable[..., Traced]:
     """Run a program of one rank under the tool, in the test's folder. Called with program and arguments."""
@@ -102,8 +91,6 @@ def run_traced(tool: Tool, tmp_path: Path) -> Callable[..., Traced]:
         nonlocal runs
         prefix = tmp_path / f"trace{runs}"
         runs += 1
-        for name in ("cache", "control"):
-            (tmp_path / name).mkdir(exist_ok=True)
         done = subprocess.run(
             [*tool.command(prefix, *options), str(program), *arguments],
             env={**tool.environment(), **scr_environment(tmp_path), **(environment or {})},

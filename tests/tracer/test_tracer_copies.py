@@ -9,7 +9,6 @@ its source.
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tracer_tool import scr_environment
 
 HERE = Path(__file__).resolve().parent / "c"
 ELEMENTS = 96
@@ -68,19 +68,10 @@ def traced(
         skip_without_avx2(level)
         folder = tmp_path_factory.mktemp("copies")
         program = compile_(folder, HERE / name, level)
-        scr = {
-            "SCR_PREFIX": str(folder),
-            "SCR_CACHE_BASE": str(folder / "cache"),
-            "SCR_CNTL_BASE": str(folder / "control"),
-            "SCR_USER_NAME": "tester",
-            "SCR_JOB_ID": "1",
-        }
-        for below in ("cache", "control"):
-            (folder / below).mkdir()
         for argument in runs or ("",):
             done = subprocess.run(
                 [*tool.command(folder / "trace"), str(program), argument],
-                env={**os.environ, **tool.environment(), **scr},
+                env={**tool.environment(), **scr_environment(folder)},
                 cwd=folder,
                 capture_output=True,
                 text=True,

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from trace_reader import File, Trace, read_trace
+from tracer_tool import scr_environment
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 HANG = 300
@@ -25,18 +26,9 @@ def run_case(
 ) -> tuple[Trace, str, str]:
     """Compile and trace a program once; the trace, and what it printed."""
     program = compile_program(PROGRAMS / f"{name}.c", "-O1", "-Wall", "-Wextra", f"-I{PROGRAMS}", "-pthread")
-    scr = {
-        "SCR_PREFIX": str(folder),
-        "SCR_CACHE_BASE": str(folder / "cache"),
-        "SCR_CNTL_BASE": str(folder / "control"),
-        "SCR_USER_NAME": "tester",
-        "SCR_JOB_ID": "1",
-    }
-    for base in ("cache", "control"):
-        (folder / base).mkdir()
     done = subprocess.run(
         [*tool.command(folder / "trace"), str(program), *arguments],
-        env={**tool.environment(), **scr},
+        env={**tool.environment(), **scr_environment(folder)},
         cwd=folder,
         capture_output=True,
         text=True,

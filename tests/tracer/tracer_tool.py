@@ -51,3 +51,16 @@ def build_tool(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     assert built.returncode == 0, built.stdout + built.stderr
     assert "warning:" not in built.stderr, built.stderr
     return configured
+
+
+def scr_environment(folder: Path) -> dict[str, str]:
+    """SCR's parameters for a job of one rank in a folder; makes those for cache and control."""
+    for name in ("cache", "control"):
+        (folder / name).mkdir(exist_ok=True)
+    return {
+        "SCR_PREFIX": str(folder),
+        "SCR_CACHE_BASE": str(folder / "cache"),
+        "SCR_CNTL_BASE": str(folder / "control"),
+        "SCR_USER_NAME": "tester",
+        "SCR_JOB_ID": "1",
+    }
