@@ -212,10 +212,9 @@ def _draw_kind(kind: TracedKind, console: Console) -> None:
 
 
 def _title(kind: TracedKind) -> str:
-    seen = f"{kind.checkpoints} checkpoint{'s' if kind.checkpoints != 1 else ''}"
+    seen = _counted(kind.checkpoints, "checkpoint")
     restart = ", and read in a restart" if kind.restarted else ""
-    files = f"{kind.files} file{'s' if kind.files != 1 else ''}"
-    return f"{kind.pattern}: {files} of {kind.nbytes} bytes, seen in {seen}{restart}"
+    return f"{kind.pattern}: {_counted(kind.files, 'file')} of {kind.nbytes} bytes, seen in {seen}{restart}"
 
 
 def _regions(kind: TracedKind, variable: TracedVariable) -> list[str]:
@@ -241,6 +240,10 @@ def _regions(kind: TracedKind, variable: TracedVariable) -> list[str]:
     return [f"  {variable.name}: critical is{place}", *(f"    {line}" for line in lines)]
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole and part else "-"
 
@@ -254,13 +257,12 @@ def _lines(made: Made) -> list[str]:
     dropped = sum(kind.files * each.dropped for kind in packed for each in kind.variables)
     unexplained = sum(kind.files * each.unexplained for kind in outcome.kinds for each in kind.variables)
     lines = [
-        f"a checkpoint: {files} file{'s' if files != 1 else ''}, {total} bytes, "
+        f"a checkpoint: {_counted(files, 'file')}, {total} bytes, "
         f"of which {dropped} are dropped ({100 * dropped / total if total else 0:.1f} %)",
         f"undecided (never touched until the trace ended): {outcome.undecided} bytes; "
         f"uncritical without a simple rule, and kept: {unexplained} bytes",
         *_steps(outcome.steps),
-        f"united: {made.runs} run{'s' if made.runs != 1 else ''} of {made.ranks} "
-        f"rank{'s' if made.ranks != 1 else ''}",
+        f"united: {_counted(made.runs, 'run')} of {_counted(made.ranks, 'rank')}",
         *(f"note: {text}" for text in made.notes),
         *(f"warning: {text}" for text in outcome.warnings),
         *(f"map: {_shown(path)}" for path in made.maps),

@@ -89,7 +89,12 @@ def build_id_of(program: Path) -> str:
     build_id = Program(program).build_id
     if build_id:
         return build_id
-    with program.open("rb") as stream:
+    return digest_of(program)
+
+
+def digest_of(file: Path) -> str:
+    """The file's SHA-256 as a fact of a plan states it; raises what opening and reading raise."""
+    with file.open("rb") as stream:
         return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 

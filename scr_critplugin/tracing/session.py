@@ -5,7 +5,6 @@ Imports everything beside it, and ``plan``. Knows nothing of the terminal. Tests
 
 from __future__ import annotations
 
-import hashlib
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from ..errors import CritError, StorageError, TraceError
 from ..installation import tracer_folder
 from .job import find_job
-from .launch import PREPARED, Tracing, build_id_of, find_program, prepare, run_traced
+from .launch import PREPARED, Tracing, build_id_of, digest_of, find_program, prepare, run_traced
 from .planning import Outcome, Shapes, make_plan
 from .run_folder import (
     RankRecord,
@@ -253,8 +252,7 @@ def _look_at(trace: Path, status: int, ranks: int) -> tuple[str, int]:
 
 def _digest(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+        return digest_of(path)
     except OSError as error:
         raise StorageError(
             f"cannot be read for its fingerprint: {error.strerror}", errno=error.errno, path=path
