@@ -94,16 +94,7 @@ static int restore(const char *path)
 int main(int argc, char **argv)
 {
     job_start(&argc, &argv);
-    if (job_restarting()) {
-        job_restarted(restore(job_path("state")));
-    }
-    while (step < STEPS) {
-        take_step();
-        if (job_must_save()) {
-            job_open(step);
-            job_saved(save(job_path("state")));
-        }
-    }
+    job_run(&step, take_step, save, restore);
     job_digest(&sum, sizeof(sum));
     return job_end();
 }

@@ -85,6 +85,24 @@ static inline void job_saved(int valid)
     job_must(SCR_Complete_output(valid) == SCR_SUCCESS && valid, "the checkpoint failed");
 }
 
+/* The whole run of a program with one file a rank: restarts if it can, takes the steps that are
+ * left, saves when SCR says so. `step` is the program's own counter, which take_step and restore
+ * set. */
+static inline void job_run(const int64_t *step, void (*take_step)(void),
+                           int (*save)(const char *path), int (*restore)(const char *path))
+{
+    if (job_restarting()) {
+        job_restarted(restore(job_path("state")));
+    }
+    while (*step < STEPS) {
+        take_step();
+        if (job_must_save()) {
+            job_open(*step);
+            job_saved(save(job_path("state")));
+        }
+    }
+}
+
 /* FNV-1a over the bytes. */
 static inline void job_digest(const void *bytes, size_t size)
 {

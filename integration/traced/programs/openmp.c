@@ -65,16 +65,7 @@ int main(int argc, char **argv)
     for (int k = 0; k < CELLS; k++) {
         cells[k] = k % 9;
     }
-    if (job_restarting()) {
-        job_restarted(restore(job_path("state")));
-    }
-    while (step < STEPS) {
-        take_step();
-        if (job_must_save()) {
-            job_open(step);
-            job_saved(save(job_path("state")));
-        }
-    }
+    job_run(&step, take_step, save, restore);
     job_digest(cells, sizeof(cells));
     return job_end();
 }

@@ -97,16 +97,7 @@ int main(int argc, char **argv)
     }
     memset(work, 0, WORK * sizeof(double));
     memset(history, 0, HISTORY * sizeof(double));
-    if (job_restarting()) {
-        job_restarted(restore(job_path("state")));
-    }
-    while (step < STEPS) {
-        take_step();
-        if (job_must_save()) {
-            job_open(step);
-            job_saved(save(job_path("state")));
-        }
-    }
+    job_run(&step, take_step, save, restore);
     job_digest(history, STEPS * sizeof(double));
     job_digest(grid[4], sizeof(grid[4]));
     return job_end();

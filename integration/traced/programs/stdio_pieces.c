@@ -97,16 +97,7 @@ int main(int argc, char **argv)
             }
         }
     }
-    if (job_restarting()) {
-        job_restarted(restore(job_path("state")));
-    }
-    while (step < STEPS) {
-        take_step();
-        if (job_must_save()) {
-            job_open(step);
-            job_saved(save(job_path("state")));
-        }
-    }
+    job_run(&step, take_step, save, restore);
     job_digest(values, sizeof(values));
     job_digest(flags, sizeof(flags));
     return job_end();

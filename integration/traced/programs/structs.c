@@ -88,16 +88,7 @@ int main(int argc, char **argv)
         direct[k] = (Particle){.x = k, .alive = 1};
         by_value[k] = (Particle){.x = 2 * k, .alive = k};
     }
-    if (job_restarting()) {
-        job_restarted(restore(job_path("state")));
-    }
-    while (step < STEPS) {
-        take_step();
-        if (job_must_save()) {
-            job_open(step);
-            job_saved(save(job_path("state")));
-        }
-    }
+    job_run(&step, take_step, save, restore);
     for (int k = 0; k < COUNT; k++) {
         job_digest(&direct[k].x, sizeof(double));
         job_digest(&by_value[k].alive, sizeof(int32_t));

@@ -93,16 +93,7 @@ int main(int argc, char **argv)
     wide = (unsigned char *)second + 1;
     memset(records, 1, COUNT * sizeof(Record));
     memset(wide, 1, WIDE);
-    if (job_restarting()) {
-        job_restarted(restore(job_path("state")));
-    }
-    while (step < STEPS) {
-        take_step();
-        if (job_must_save()) {
-            job_open(step);
-            job_saved(save(job_path("state")));
-        }
-    }
+    job_run(&step, take_step, save, restore);
     for (int k = 0; k < COUNT; k++) {
         double value = records[k].value;
         job_digest(&value, sizeof(value));
