@@ -2,14 +2,14 @@
 
     python integration/bench/tracer.py [--kernel mg.W] [--repeats 3] [--mebibytes 64] [--json FILE]
 
-Time is user processor time of the iterations from the second to the last, all of them tracked: the first one
-begins with a checkpoint. It is compared with a plain run and with Valgrind's empty tool, which is the floor:
-what the tracer adds is the ratio to that. What comes once, however long the program runs, is told apart: the
-checkpoint itself and the translation of the code anew before and behind it, as seconds beyond the empty
-tool. Both are differences of runs that end at the top of an iteration. Ratios are medians over turns in which
-the three alternate; where iterations take less than a second in all, they are as noisy as the machine.
-Memory is the peak above that of the empty tool, for each byte of the array, on the checkpoint's side and on
-the restart's.
+Time is user processor time of the iterations from the second to the last but one, all of them tracked: the
+first one begins with a checkpoint. It is compared with a plain run and with Valgrind's empty tool, which is
+the floor: what the tracer adds is the ratio to that. What comes once, however long the program runs, is told
+apart: the checkpoint itself and the translation of the code anew before and behind it, as seconds beyond the
+empty tool. Both are differences of runs that end at the top of an iteration. Ratios are medians over turns
+in which the three alternate; where iterations take less than a second in all, they are as noisy as the
+machine. Memory is the peak above that of the empty tool, for each byte of the array, on the checkpoint's
+side and on the restart's.
 
 Needs valgrind, mpicc and an SCR: $SCR_ROOT, else the stand-in of ``integration/scr_local`` is built. May
 import the package; nothing imports it.
@@ -41,6 +41,7 @@ LAST_ITERATIONS = {
     **{"bt.S": 60, "bt.W": 200, "sp.S": 100, "sp.W": 400},
     **{"mg.S": 4, "mg.W": 4, "cg.S": 15, "cg.W": 15, "ft.S": 6, "ft.W": 6},
 }
+"""Each kernel's number of iterations, which its C source states; timed runs end at the top of that one."""
 DEFAULT_KERNELS = ("bt.S", "mg.W", "cg.W", "ft.W")
 """Seconds each under Valgrind; bt.W and sp.W take minutes."""
 MODES = ("plain", "none", "scr_crit")
